@@ -1,0 +1,149 @@
+#include "base/options.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+extern char** environ;
+
+namespace npu {
+
+namespace {
+
+constexpr std::array table{
+    OptionInfo{"GGML_NPU_DEVICE", OptionType::text, "auto", nullptr,
+               "which NPU: auto (a real one when there is one, else simulated), simulated, or the path of a device node"},
+    OptionInfo{"GGML_NPU_STATS", OptionType::text, "", nullptr,
+               "file that receives statistics as JSON when the device closes"},
+    OptionInfo{"GGML_NPU_PRECISION", OptionType::choice, "auto", "auto|fp16",
+               "auto: int8 for quantised weights and fp16 for float weights; fp16: fp16 for all"},
+    OptionInfo{"GGML_NPU_CLAIM", OptionType::choice, "all", "all|matmul",
+               "all: take whole graphs and run on the CPU, counted, what the NPU does not do; "
+               "matmul: accept only what the NPU computes and decline the rest"},
+    OptionInfo{"GGML_NPU_CORES", OptionType::integer, "3", "1..3", "NPU cores to use"},
+    OptionInfo{"GGML_NPU_TIMEOUT_MS", OptionType::integer, "2000", "1..600000",
+               "longest time to wait for one job, in milliseconds"},
+    OptionInfo{"GGML_NPU_MEMORY_MIB", OptionType::integer, "0", "0..1048576",
+               "device memory of the simulated NPU, in MiB; 0 takes the host's"},
+    OptionInfo{"GGML_NPU_ANY_HOST", OptionType::choice, "0", "0|1",
+               "1: load into a llama.cpp of another version than the plugin was built against (unsafe)"},
+    OptionInfo{"GGML_NPU_CHECK", OptionType::choice, "1", "0|1",
+               "1: check every new command program before it is submitted"},
+};
+
+const OptionInfo& info_of(std::string_view name) {
+    return *std::find_if(table.begin(), table.end(), [&](const OptionInfo& o) { return name == o.name; });
+}
+
+Error bad_value(const OptionInfo& info, const char* value) {
+    return make_error(ErrorCode::invalid_argument, "option %s has the value '%s'; accepted: %s (default %s): %s",
+                      info.name, value, info.choices, info.default_value, info.help);
+}
+
+class Reader {
+  public:
+    explicit Reader(OptionLookup lookup) : lookup_(lookup) {}
+
+    std::string text(const char* name) const { return raw(info_of(name)); }
+
+    std::string choice(const char* name) {
+        const OptionInfo& info = info_of(name);
+        const std::string value = raw(info);
+        std::string_view rest = info.choices;
+        while (!rest.empty()) {
+            const std::size_t bar = rest.find('|');
+            if (rest.substr(0, bar) == value) {
+                return value;
+            }
+            rest = bar == std::string_view::npos ? std::string_view{} : rest.substr(bar + 1);
+        }
+        fail(bad_value(info, value.c_str()));
+        return info.default_value;
+    }
+
+    bool flag(const char* name) { return choice(name) == "1"; }
+
+    std::int64_t integer(const char* name) {
+        const OptionInfo& info = info_of(name);
+        const std::string value = raw(info);
+        char* end = nullptr;
+        errno = 0;
+        const long long number = std::strtoll(value.c_str(), &end, 10);
+        char* high_text = nullptr;
+        const long long low = std::strtoll(info.choices, &high_text, 10);
+        const long long high = std::strtoll(high_text + 2, nullptr, 10);
+        if (value.empty() || *end != '\0' || errno != 0 || number < low || number > high) {
+            fail(bad_value(info, value.c_str()));
+            return low;
+        }
+        return number;
+    }
+
+    [[nodiscard]] const std::vector<Error>& errors() const { return errors_; }
+
+  private:
+    std::string raw(const OptionInfo& info) const {
+        const char* value = lookup_(info.name);
+        return value != nullptr ? value : info.default_value;
+    }
+    void fail(Error error) { errors_.push_back(std::move(error)); }
+
+    OptionLookup lookup_;
+    std::vector<Error> errors_;
+};
+
+}  // namespace
+
+std::span<const OptionInfo> option_table() { return table; }
+
+Result<Options> parse_options(OptionLookup lookup) {
+    Reader reader(lookup);
+    Options parsed;
+    parsed.device = reader.text("GGML_NPU_DEVICE");
+    parsed.stats_path = reader.text("GGML_NPU_STATS");
+    parsed.precision = reader.choice("GGML_NPU_PRECISION");
+    parsed.claim = reader.choice("GGML_NPU_CLAIM");
+    parsed.cores = reader.integer("GGML_NPU_CORES");
+    parsed.timeout_ms = reader.integer("GGML_NPU_TIMEOUT_MS");
+    parsed.memory_mib = reader.integer("GGML_NPU_MEMORY_MIB");
+    parsed.any_host = reader.flag("GGML_NPU_ANY_HOST");
+    parsed.check_programs = reader.flag("GGML_NPU_CHECK");
+    if (!reader.errors().empty()) {
+        return reader.errors().front();
+    }
+    return parsed;
+}
+
+const Result<Options>& options() {
+    static const Result<Options> parsed =
+        parse_options([](const char* name) -> const char* { return std::getenv(name); });
+    return parsed;
+}
+
+std::vector<std::string> unknown_options() {
+    std::vector<std::string> unknown;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        const std::string_view text = *entry;
+        const std::string name(text.substr(0, text.find('=')));
+        if (name.rfind("GGML_NPU_", 0) == 0 &&
+            std::none_of(table.begin(), table.end(), [&](const OptionInfo& o) { return name == o.name; })) {
+            unknown.push_back(name);
+        }
+    }
+    return unknown;
+}
+
+std::string describe_options() {
+    std::string text;
+    for (const OptionInfo& option : table) {
+        text += format("%-22s %s%s%s%s [default: %s]\n", option.name, option.help,
+                       option.choices != nullptr ? " (" : "", option.choices != nullptr ? option.choices : "",
+                       option.choices != nullptr ? ")" : "", option.default_value);
+    }
+    return text;
+}
+
+}  // namespace npu
