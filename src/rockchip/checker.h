@@ -1,0 +1,78 @@
+// Which command programs must not be submitted? The NPU trusts what it fetches: a wrong tail hangs a core until
+// reset, a stride that is too small destroys results without a word, an address outside the job's buffers is a
+// DMA error or somebody else's memory. `check_program` reads a program as the hardware would, before it is
+// submitted, and refuses what is known to hang or to corrupt, and also what no source explains.
+//
+// It walks the chain as the PC does: fetch `amount` beats at an address, apply each write to the shadow register
+// group that the block's pointer selects, fire at the enable word, follow the tail to the next task. Both groups
+// are kept, so a task may inherit registers from the task two positions earlier, which is what the silicon does;
+// a register that nobody wrote in this chain holds whatever the previous client left there, and is refused.
+//
+// Every register value and every address extent is derived here from the registers alone: this is a reading of the
+// hardware independent of the generator and of the simulator. The rules and their sources stand in
+// checker_words.cpp (chain and words), checker_task.cpp (values), checker_cbuf.cpp (on-chip buffer) and
+// checker_memory.cpp (addresses). Sources: register manual chapter 36, both kernel drivers, captured programs,
+// published measurements; each rule says which.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rockchip/chip.h"
+#include "rockchip/command.h"
+
+namespace npu::rockchip {
+
+enum class Severity {
+    warn,     // published hazard that this program may meet; may be submitted
+    refuse,   // must not be submitted
+};
+
+// What would happen; `Violation::consequence` is one of these.
+namespace consequence {
+inline constexpr const char* hangs = "hangs";
+inline constexpr const char* corrupts = "silent corruption";
+inline constexpr const char* dma_error = "DMA error";
+inline constexpr const char* not_understood = "refused as not understood";
+}  // namespace consequence
+
+// A device buffer that the job may touch.
+struct CheckBuffer {
+    std::uint64_t iova = 0;
+    std::uint64_t bytes = 0;
+    bool writable = false;   // by the device
+};
+
+// One submission to one core. Nothing is owned; everything must live until the check returns.
+struct CheckInput {
+    std::span<const std::uint64_t> words;   // command words, as the device will fetch them
+    std::uint64_t words_iova = 0;           // address of words[0]
+    std::size_t first_word = 0;             // where the first task begins
+    std::uint32_t body_words = 0;           // of the first task, without its four-word tail (kernel: regcfg_amount)
+    std::uint32_t task_number = 1;          // tasks in the chain
+    std::uint32_t interrupt_mask = interrupt_dpu;   // of the last task
+    std::span<const CheckBuffer> buffers;   // all of the job's, commands included; empty: not known, not checked
+    bool mainline_driver = false;           // one task per submission, and DPU_RDMA must always be programmed
+};
+
+struct Violation {
+    Severity severity = Severity::refuse;
+    std::size_t task = 0;         // position in the chain
+    std::uint16_t offset = 0;     // register; chain faults name the PC register they concern
+    std::uint32_t value = 0;
+    std::string message;          // names task, register, value, bound and consequence
+    const char* consequence = "";
+};
+
+// All violations, in order of task. Reading stops at a task whose successor cannot be found, and keeps at most
+// `violation_limit` entries (never losing the first refusal). Pure; thread-safe.
+inline constexpr std::size_t violation_limit = 256;
+std::vector<Violation> check_program(const CheckInput& input, const ChipProfile& chip);
+
+// The first violation that forbids submission, or nullptr.
+const Violation* first_refusal(std::span<const Violation> violations);
+
+}  // namespace npu::rockchip
