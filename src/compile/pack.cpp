@@ -1,0 +1,162 @@
+#include "compile/pack.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace npu::compile {
+
+using rockchip::atom_bytes;
+using rockchip::info;
+
+namespace {
+
+const std::byte* row_of(SourceRows rows, std::size_t row) {
+    return static_cast<const std::byte*>(rows.data) + row * rows.stride_bytes;
+}
+
+std::byte* row_of(TargetRows rows, std::size_t row) {
+    return static_cast<std::byte*>(rows.data) + row * rows.stride_bytes;
+}
+
+// Copies what there is of a piece that begins `at` bytes into a row of `row_bytes`, and fills the rest with zeros.
+// A constant piece size lets the compiler turn a whole piece into a few vector moves.
+template <std::size_t piece_bytes>
+void copy_padded(std::byte* target, const std::byte* row, std::size_t at, std::size_t row_bytes) {
+    if (at + piece_bytes <= row_bytes) {
+        std::memcpy(target, row + at, piece_bytes);
+        return;
+    }
+    const std::size_t present = at < row_bytes ? row_bytes - at : 0;
+    if (present != 0) {
+        std::memcpy(target, row + at, present);
+    }
+    std::memset(target + present, 0, piece_bytes - present);
+}
+
+template <std::size_t piece_bytes>
+void copy_clipped(std::byte* row, const std::byte* source, std::size_t at, std::size_t row_bytes) {
+    if (at + piece_bytes <= row_bytes) {
+        std::memcpy(row + at, source, piece_bytes);
+    } else if (at < row_bytes) {
+        std::memcpy(row + at, source, row_bytes - at);
+    }
+}
+
+// A piece is one kernel's channel block: KB elements.
+template <std::size_t piece_bytes>
+void pack_kernels(const WeightLayout& layout, SourceRows source, std::uint32_t first, std::uint32_t count,
+                  std::size_t row_bytes, std::byte* device) {
+    const std::uint32_t group = info(layout.precision).kernels_per_group;
+    const std::size_t padded_bytes = std::size_t{layout.channels} * element_bytes(layout.precision);
+    std::byte* target = device + layout.offset(first, 0);
+    for (std::uint32_t done = 0; done < count; done += group) {
+        const std::uint32_t present = std::min(group, count - done);
+        for (std::size_t at = 0; at < padded_bytes; at += piece_bytes) {
+            for (std::uint32_t kernel = 0; kernel < present; ++kernel, target += piece_bytes) {
+                copy_padded<piece_bytes>(target, row_of(source, std::size_t{done} + kernel), at, row_bytes);
+            }
+            std::memset(target, 0, (group - present) * piece_bytes);
+            target += (group - present) * piece_bytes;
+        }
+    }
+}
+
+template <std::size_t piece_bytes>
+void unpack_kernels(const WeightLayout& layout, const std::byte* device, std::uint32_t first, std::uint32_t count,
+                    std::size_t row_bytes, TargetRows target) {
+    const std::size_t next_piece = std::size_t{info(layout.precision).kernels_per_group} * piece_bytes;
+    for (std::uint32_t kernel = 0; kernel < count; ++kernel) {
+        const std::byte* source = device + layout.offset(first + kernel, 0);
+        std::byte* row = row_of(target, kernel);
+        for (std::size_t at = 0; at < row_bytes; at += piece_bytes, source += next_piece) {
+            copy_clipped<piece_bytes>(row, source, at, row_bytes);
+        }
+    }
+}
+
+// Rows that are handled together, so that their cache lines are used up before they are left.
+constexpr std::uint32_t rows_together = 32;
+
+}  // namespace
+
+void pack_weights(const WeightLayout& layout, SourceRows source, std::uint32_t first, std::uint32_t count,
+                  std::uint32_t k, void* device) {
+    [[maybe_unused]] const std::uint32_t group = info(layout.precision).kernels_per_group;
+    assert(first % group == 0 && first + align_up(count, group) <= layout.kernels && k <= layout.channels);
+    const std::size_t element = element_bytes(layout.precision);
+    auto* target = static_cast<std::byte*>(device);
+    switch (element * info(layout.precision).channels_per_block) {
+        case 32: return pack_kernels<32>(layout, source, first, count, element * k, target);
+        case 64: return pack_kernels<64>(layout, source, first, count, element * k, target);
+        default: assert(false && "format without whole bytes");
+    }
+}
+
+void unpack_weights(const WeightLayout& layout, const void* device, std::uint32_t first, std::uint32_t count,
+                    std::uint32_t k, TargetRows target) {
+    assert(first + count <= layout.kernels && k <= layout.channels);
+    const std::size_t element = element_bytes(layout.precision);
+    const auto* source = static_cast<const std::byte*>(device);
+    switch (element * info(layout.precision).channels_per_block) {
+        case 32: return unpack_kernels<32>(layout, source, first, count, element * k, target);
+        case 64: return unpack_kernels<64>(layout, source, first, count, element * k, target);
+        default: assert(false && "format without whole bytes");
+    }
+}
+
+void pack_features(const FeatureLayout& layout, SourceRows source, std::uint32_t first, std::uint32_t count,
+                   std::uint32_t k, void* device) {
+    assert(first + count <= layout.rows && k <= layout.channels && element_bytes(layout.precision) != 0);
+    const std::size_t element = element_bytes(layout.precision);
+    const std::size_t row_bytes = element * k;
+    const std::size_t padded_bytes = element * layout.channels;
+    auto* target = static_cast<std::byte*>(device);
+    if (layout.arrangement == Arrangement::row_major) {
+        for (std::uint32_t row = 0; row < count; ++row) {
+            std::byte* packed = target + layout.offset(first + row, 0);
+            if (row_bytes != 0) {
+                std::memcpy(packed, row_of(source, row), row_bytes);
+            }
+            std::memset(packed + row_bytes, 0, padded_bytes - row_bytes);
+        }
+        return;
+    }
+    for (std::uint32_t row = 0; row < count; row += rows_together) {
+        const std::uint32_t rows = std::min(rows_together, count - row);
+        std::byte* surface = target + layout.offset(first + row, 0);
+        for (std::size_t at = 0; at < padded_bytes; at += atom_bytes) {
+            for (std::uint32_t i = 0; i < rows; ++i) {
+                copy_padded<atom_bytes>(surface + std::size_t{i} * atom_bytes, row_of(source, std::size_t{row} + i), at,
+                                        row_bytes);
+            }
+            surface += std::size_t{layout.rows} * atom_bytes;
+        }
+    }
+}
+
+void unpack_output(const OutputLayout& layout, const void* device, std::uint32_t first, std::uint32_t count,
+                   std::uint32_t n, TargetRows target) {
+    assert(first + count <= layout.rows && n <= layout.channels && element_bytes(layout.precision) != 0);
+    const std::size_t row_bytes = std::size_t{n} * element_bytes(layout.precision);
+    const auto* source = static_cast<const std::byte*>(device);
+    if (layout.arrangement == Arrangement::row_major) {
+        for (std::uint32_t row = 0; row < count && row_bytes != 0; ++row) {
+            std::memcpy(row_of(target, row), source + layout.offset(first + row, 0), row_bytes);
+        }
+        return;
+    }
+    for (std::uint32_t row = 0; row < count; row += rows_together) {
+        const std::uint32_t rows = std::min(rows_together, count - row);
+        const std::byte* surface = source + layout.offset(first + row, 0);
+        for (std::size_t at = 0; at < row_bytes; at += atom_bytes) {
+            for (std::uint32_t i = 0; i < rows; ++i) {
+                copy_clipped<atom_bytes>(row_of(target, std::size_t{row} + i), surface + std::size_t{i} * atom_bytes,
+                                         at, row_bytes);
+            }
+            surface += std::size_t{layout.rows} * atom_bytes;
+        }
+    }
+}
+
+}  // namespace npu::compile

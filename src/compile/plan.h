@@ -1,0 +1,72 @@
+// From a matmul to a list of tasks. A task computes m rows by n output channels over one K tile; a plan says which
+// tasks run on which core, in which order, with how many CBUF banks. N is dealt to the cores in whole kernel
+// groups, since that divides the weights, which are most of the traffic; when N has too few groups to keep the
+// cores equally busy, M is dealt instead. Then N is cut to what a task may have (8192) and M to what fits the CBUF.
+//
+// Memory: one buffer each for features, weights and output, for the whole matmul.
+//   features  one FeatureLayout over all M rows and the padded K
+//   weights   the WeightLayout of K tile 0, then of K tile 1, ...
+//   output    the OutputLayout of K tile 0, then of K tile 1, ...; the host adds the tiles
+// Every tile's base address is the layout's offset of its first element, so a plan holds no addresses.
+//
+// Planning is a pure function: equal arguments give equal plans, which may be cached by value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "compile/tiling.h"
+#include "rockchip/timing.h"
+
+namespace npu::compile {
+
+struct TaskTile {
+    std::uint32_t k_tile = 0;        // index into Plan::k_tiles
+    std::uint32_t m0 = 0;            // rows [m0, m0 + m)
+    std::uint32_t m = 0;
+    std::uint32_t n0 = 0;            // output channels [n0, n0 + n) of the padded N; multiples of G
+    std::uint32_t n = 0;
+    std::uint32_t data_banks = 0;    // data_banks + weight_banks = all banks of the chip
+    std::uint32_t weight_banks = 0;
+    bool weight_reuse = false;       // the weights of the previous task on this core are still in the CBUF
+    friend bool operator==(const TaskTile&, const TaskTile&) = default;
+};
+
+struct Plan {
+    MatmulShape shape;
+    PlanOptions options;
+    std::uint32_t padded_n = 0;
+    std::uint32_t padded_k = 0;
+    std::vector<KTile> k_tiles;
+    std::vector<std::vector<TaskTile>> cores;   // tasks per core in order; only cores that have work
+
+    [[nodiscard]] FeatureLayout feature_layout() const;
+    [[nodiscard]] WeightLayout weight_layout(std::size_t k_tile) const;
+    [[nodiscard]] OutputLayout output_layout() const;   // of one K tile
+
+    // Where a K tile's weights and results begin in their buffers.
+    [[nodiscard]] std::size_t weight_offset(std::size_t k_tile) const;
+    [[nodiscard]] std::size_t output_offset(std::size_t k_tile) const;
+
+    // Sizes of the buffers, all K tiles.
+    [[nodiscard]] std::size_t feature_bytes() const;
+    [[nodiscard]] std::size_t weight_bytes() const;
+    [[nodiscard]] std::size_t output_bytes() const;
+
+    [[nodiscard]] std::size_t task_count() const;
+    friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+// Errors: invalid_argument for an empty shape or options outside the chip; unsupported for a pair of formats that
+// is not built, for a K tile whose single row does not fit, and for more tasks per core than a submission holds.
+Result<Plan> plan_matmul(const MatmulShape& shape, const ChipProfile& chip, const PlanOptions& options);
+
+// What a task moves and computes, padding included. Weights that are reused move nothing.
+rockchip::TaskWork tile_work(const Plan& plan, const TaskTile& tile);
+
+// Cost of one submission of the plan by the timing model.
+double predicted_seconds(const Plan& plan, const ChipProfile& chip);
+
+}  // namespace npu::compile
