@@ -1,0 +1,48 @@
+// Runs one checked convolution on memory: gathers the features, passes the weight stream through the array group by
+// group, converts to the output format and scatters. Keeps its buffers, so that a decode loop with one row per task
+// allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/convolution.h"
+#include "sim/mac.h"
+
+namespace npu::sim {
+
+// Memory of a task: each pointer is at the beginning of the extent of the same name in addressing.h.
+struct ConvolutionMemory {
+    const std::byte* features = nullptr;
+    const std::byte* weights = nullptr;
+    std::byte* outputs = nullptr;
+};
+
+class Convolver {
+  public:
+    explicit Convolver(const MacKernels& kernels = best_kernels()) : kernels_(&kernels) {}
+
+    // The convolution has been checked: read_convolution accepted it and the memory is mapped.
+    void run(const Convolution& convolution, const ConvolutionMemory& memory);
+
+  private:
+    void prepare_float(const Convolution& convolution);
+    void prepare_integer(const Convolution& convolution);
+
+    const MacKernels* kernels_;
+    std::vector<std::byte> rows_;               // gathered features, memory format
+    std::vector<float> float_features_;
+    std::vector<std::uint8_t> spread_;
+    std::vector<std::int16_t> integer_features_;
+    std::vector<std::int8_t> narrow_;           // decoded int4
+    std::vector<float> float_sums_;
+    std::vector<std::int32_t> integer_sums_;
+    std::vector<std::byte> outputs_;            // one group, output format
+};
+
+// Converts `count` sums to the output format of the convolution, as DPU bypass and output converter do.
+void convert_outputs(const Convolution& convolution, const float* sums, std::size_t count, std::byte* outputs);
+void convert_outputs(const Convolution& convolution, const std::int32_t* sums, std::size_t count, std::byte* outputs);
+
+}  // namespace npu::sim

@@ -1,0 +1,295 @@
+#include "sim/core.h"
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <cinttypes>
+#include <cstring>
+
+#include "rockchip/command.h"
+#include "sim/addressing.h"
+
+namespace npu::sim {
+
+namespace {
+
+namespace target = rockchip::target;
+namespace enable_bit = rockchip::enable_bit;
+using rockchip::Block;
+
+constexpr std::uint32_t enable_element_wise = enable_bit::dpu | enable_bit::dpu_rdma;
+constexpr std::uint32_t enable_pooling = enable_bit::ppu | enable_bit::ppu_rdma;
+
+// S_POINTER of CNA and CORE is written once per kick by the kernel driver; that of the others by every list.
+struct StartedBlock {
+    std::uint32_t bit;
+    Block block;
+    bool armed_by_list;
+};
+constexpr std::array started_blocks{
+    StartedBlock{enable_bit::cna, Block::CNA, false}, StartedBlock{enable_bit::core, Block::CORE, false},
+    StartedBlock{enable_bit::dpu, Block::DPU, true},  StartedBlock{enable_bit::dpu_rdma, Block::DPU_RDMA, true},
+    StartedBlock{enable_bit::ppu, Block::PPU, true},  StartedBlock{enable_bit::ppu_rdma, Block::PPU_RDMA, true},
+};
+
+// Whether a register of that offset is in the table, without a search per command word.
+bool known_register(std::uint16_t offset) {
+    static const std::bitset<0x4000> known = [] {
+        std::bitset<0x4000> result;
+        for (const rockchip::RegisterInfo& info : rockchip::register_table()) {
+            result.set(info.offset / 4U);
+        }
+        return result;
+    }();
+    return offset % 4 == 0 && known.test(offset / 4U);
+}
+
+bool same_features(const Convolution& a, const Convolution& b) {
+    return a.input == b.input && a.width == b.width && a.height == b.height && a.channels == b.channels &&
+           a.feature_address == b.feature_address && a.line_atoms == b.line_atoms &&
+           a.surface_atoms == b.surface_atoms && a.lines_in_groups_of_four == b.lines_in_groups_of_four &&
+           a.data_banks == b.data_banks;
+}
+
+bool same_weights(const Convolution& a, const Convolution& b) {
+    return a.input == b.input && a.weight_address == b.weight_address && a.weight_bytes == b.weight_bytes &&
+           a.channels == b.channels && a.data_banks == b.data_banks && a.weight_banks == b.weight_banks;
+}
+
+// The memory of an extent, or nullptr and a refusal when it does not lie in one mapped object.
+std::byte* mapped(const Memory& memory, const Extent& extent, const char* what, std::uint16_t offset, Judge& judge) {
+    const auto bytes = static_cast<std::uint64_t>(extent.end - extent.begin);
+    const std::span<std::byte> found =
+        extent.begin < 0 ? std::span<std::byte>{} : memory.range(static_cast<std::uint64_t>(extent.begin), bytes);
+    if (!found.empty()) {
+        return found.data();
+    }
+    const rockchip::RegisterInfo* info = rockchip::find_register(offset);
+    judge.refuse(Severity::hang,
+                 "DMA error: %s at 0x%" PRIx64 "..0x%" PRIx64 " (%s.%s and strides) do not lie in one mapped buffer of "
+                 "the job",
+                 what, extent.begin, extent.end, rockchip::block_name(info->block), info->name);
+    return nullptr;
+}
+
+}  // namespace
+
+Core::Core(const CoreOptions& options)
+    : options_(options), registers_(options.poison_seed + options.index), convolver_(*options.kernels) {}
+
+void Core::soft_reset() {
+    ++resets_;
+    registers_.poison(options_.poison_seed + options_.index + resets_ * 0x9e3779b9U);
+    resident_.reset();
+}
+
+// Applies one register write of a command list.
+void Core::apply(std::uint16_t target, std::uint16_t offset, std::uint32_t value, Segment& next, Judge& judge) {
+    if (target == target::pc) {
+        if (offset == rockchip::offset_pc_base_address) {
+            next.base = value;
+            next.linked = true;
+        } else if (offset == rockchip::offset_pc_register_amounts) {
+            next.amount = value;
+        } else {
+            judge.refuse_register(Severity::hang, offset, value,
+                                  "a command list may write only the address and the amount of the next one");
+        }
+        return;
+    }
+    const Block block = block_of(offset);
+    if (block == Block::PC || rockchip::block_target(block) != target || !known_register(offset)) {
+        judge.refuse(Severity::hang, "command for target 0x%04x, register 0x%04x, value 0x%08x: no such register", target,
+                     offset, value);
+        return;
+    }
+    if (offset == rockchip::reg::CNA::S_POINTER::offset || offset == rockchip::reg::CORE::S_POINTER::offset) {
+        judge.refuse_register(Severity::hang, offset, value,
+                              "the kernel driver owns this register; measured never to complete when a list writes it");
+        return;
+    }
+    registers_.block(block).write(offset, value);
+}
+
+std::optional<Core::Segment> Core::fetch(const Segment& from, const Memory& memory, Judge& judge) {
+    const std::uint32_t words = rockchip::words_fetched(from.amount & 0xffff);
+    if (from.amount > 0xffff) {
+        judge.refuse(Severity::hang, "fetch amount 0x%x: the high half is used by vendor programs for work shared "
+                     "between cores, which is not modelled", from.amount);
+        return std::nullopt;
+    }
+    if (from.base % 16 != 0) {
+        judge.refuse(Severity::hang, "command list at 0x%08x is not aligned to 16 bytes", from.base);
+        return std::nullopt;
+    }
+    const std::span<std::byte> list = memory.range(from.base, std::uint64_t{words} * 8);
+    if (list.empty()) {
+        judge.refuse(Severity::hang, "DMA error: command list at 0x%08x, %u words, does not lie in one mapped buffer of "
+                     "the job", from.base, words);
+        return std::nullopt;
+    }
+    Segment next;
+    bool separated = false;
+    bool enabled = false;
+    for (std::uint32_t i = 0; i < words; ++i) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, list.data() + std::size_t{i} * 8, sizeof word);
+        const rockchip::Command command = rockchip::decode(word);
+        if (enabled) {   // fetched beyond the end: harmless unless it starts something
+            if (command.target == target::enable) {
+                judge.refuse(Severity::hang, "fetch amount 0x%x of the list at 0x%08x runs into a second enable word",
+                             from.amount, from.base);
+                return std::nullopt;
+            }
+            continue;
+        }
+        if (command.target == target::enable) {
+            if (!separated || command.offset != rockchip::offset_enable) {
+                judge.refuse(Severity::hang, "word %u (0x%016" PRIx64 "): an enable word is for register 0x0008 and "
+                             "comes right after the separator", i, word);
+                return std::nullopt;
+            }
+            next.enable = command.value;
+            enabled = true;
+        } else if (command.target == target::separator) {
+            separated = command.offset == 0 && command.value == 0;
+        } else {
+            separated = false;
+            if (word != 0) {
+                apply(command.target, command.offset, command.value, next, judge);
+            }
+        }
+    }
+    if (!enabled) {
+        judge.refuse(Severity::hang, "no enable word in the %u words fetched at 0x%08x (amount 0x%x): configured but "
+                     "never started", words, from.base, from.amount);
+    }
+    return judge.refused() ? std::nullopt : std::optional(next);
+}
+
+void Core::check_started_blocks(std::uint32_t enable, Judge& judge) const {
+    if (enable == enable_element_wise || enable == enable_pooling) {
+        judge.refuse(Severity::hang, "enable 0x%x (%s) is not modelled", enable,
+                     enable == enable_pooling ? "pooling" : "element-wise");
+        return;
+    }
+    if (enable != rockchip::enable_convolution && enable != rockchip::enable_convolution_rdma) {
+        judge.refuse(Severity::hang, "enable 0x%x starts a set of blocks that no known program starts", enable);
+        return;
+    }
+    for (const StartedBlock& started : started_blocks) {
+        const BlockRegisters& block = registers_.block(started.block);
+        if ((enable & started.bit) != 0 && started.armed_by_list && !block.armed()) {
+            judge.refuse(Severity::hang,
+                         "%s.S_POINTER (last value 0x%x) was not written as 0xe in this task: the block would run the "
+                         "previous group again",
+                         rockchip::block_name(started.block), block.last_s_pointer());
+        }
+    }
+}
+
+void Core::check_reuse(const Convolution& convolution, Judge& judge) const {
+    using rockchip::reg::CNA::CBUF_CON0::offset;
+    const std::uint32_t value = registers_.block(Block::CNA).value(offset);
+    if (convolution.weight_reuse && (!resident_ || !same_weights(convolution, *resident_))) {
+        judge.refuse_register(Severity::corrupt, offset, value,
+                              "WEIGHT_REUSE, but the previous task of this kick on this core %s",
+                              resident_ ? "had other weights or another bank split" : "does not exist");
+    }
+    if (convolution.data_reuse && (!resident_ || !same_features(convolution, *resident_))) {
+        judge.refuse_register(Severity::corrupt, offset, value,
+                              "DATA_REUSE, but the previous task of this kick on this core %s",
+                              resident_ ? "had other features or other data banks" : "does not exist");
+    }
+}
+
+std::optional<Convolution> Core::check(std::uint32_t enable, const Memory& memory, Judge& judge,
+                                       bool& dma_error) const {
+    check_started_blocks(enable, judge);
+    if (judge.refused()) {
+        return std::nullopt;
+    }
+    const auto convolution = read_convolution(registers_, enable, *options_.chip, judge);
+    if (!convolution) {
+        return std::nullopt;
+    }
+    check_reuse(*convolution, judge);
+    const bool sound = !judge.refused();
+    using namespace rockchip::reg;
+    (void)mapped(memory, feature_extent(*convolution), "features", CNA::FEATURE_DATA_ADDR::offset, judge);
+    (void)mapped(memory, weight_extent(*convolution), "weights", CNA::DCOMP_ADDR0::offset, judge);
+    (void)mapped(memory, output_extent(*convolution), "outputs", DPU::DST_BASE_ADDR::offset, judge);
+    dma_error = sound && judge.refused();
+    if (!judge.refused() && outputs_overlap(*convolution)) {
+        judge.refuse_register(Severity::corrupt, DPU::DST_SURF_STRIDE::offset,
+                              static_cast<std::uint32_t>(convolution->output_surface_bytes),
+                              "outputs of the task are written over each other (SURFACE_ADD 0x%" PRIx64
+                              ", notch %" PRIu64 ")",
+                              convolution->output_group_bytes, convolution->output_notch_atoms);
+    }
+    if (output_extent(*convolution).overlaps(feature_extent(*convolution)) ||
+        output_extent(*convolution).overlaps(weight_extent(*convolution))) {
+        judge.warn("the address ranges of outputs and inputs overlap: silicon reads inputs while it writes");
+    }
+    return judge.refused() ? std::nullopt : convolution;
+}
+
+// Moves the pointers of the started blocks on. Returns the DPU's interrupt bit.
+std::uint32_t Core::start(std::uint32_t enable) {
+    const std::uint32_t interrupt = 0x100U << registers_.block(Block::DPU).pointer();
+    for (const StartedBlock& started : started_blocks) {
+        if ((enable & started.bit) != 0) {
+            registers_.block(started.block).started();
+        }
+    }
+    return interrupt;
+}
+
+KickResult Core::run(const Kick& kick, const Memory& memory) {
+    KickResult result;
+    if (options_.poison_before_each_kick) {
+        soft_reset();
+    }
+    resident_.reset();
+    registers_.armed_by_kernel(options_.index);
+    Segment at{.base = kick.base, .amount = kick.amount, .linked = true, .enable = 0};
+    for (std::uint32_t task = 0; task < kick.task_number; ++task) {
+        Judge judge(options_.index, task);
+        std::optional<Convolution> convolution;
+        std::optional<Segment> next;
+        if (!at.linked || (at.base == 0 && at.amount == 0)) {
+            judge.refuse(Severity::hang, "TASK_NUMBER is %u, but the chain ends after %u tasks: the last tail does not "
+                         "lead anywhere", kick.task_number, task);
+        } else {
+            next = fetch(at, memory, judge);
+            if (next) {
+                convolution = check(next->enable, memory, judge, result.dma_error);
+            }
+        }
+        std::ranges::move(judge.findings(), std::back_inserter(result.findings));
+        if (!convolution) {
+            return result;
+        }
+        convolver_.run(*convolution,
+                       {memory.from(static_cast<std::uint64_t>(feature_extent(*convolution).begin)).data(),
+                        memory.from(convolution->weight_address).data(),
+                        memory.from(convolution->output_address).data()});
+        result.work.push_back({.macs = std::uint64_t{convolution->rows()} * convolution->channels * convolution->kernels,
+                               .feature_bytes = convolution->data_reuse ? 0 : convolution->feature_bytes(),
+                               .weight_bytes = convolution->weight_reuse ? 0 : convolution->weight_bytes,
+                               .output_bytes = convolution->output_bytes(),
+                               .command_words = rockchip::words_fetched(at.amount),
+                               .precision = convolution->input});
+        result.interrupts = start(next->enable);
+        resident_ = convolution;
+        at = *next;
+        ++result.tasks_finished;
+    }
+    result.finished = kick.task_number > 0;
+    if (!result.finished) {
+        result.findings.push_back({Severity::hang, options_.index, 0, "a kick with TASK_NUMBER = 0 runs nothing"});
+    }
+    return result;
+}
+
+}  // namespace npu::sim

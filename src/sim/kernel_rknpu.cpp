@@ -1,0 +1,411 @@
+// System calls and memory of the simulated rknpu driver. Jobs are in kernel_rknpu_submit.cpp.
+#include "sim/kernel_rknpu.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include "base/integers.h"
+#include "base/log.h"
+#include "sim/kernel_rknpu_snapshot.h"
+#include "uapi/drm.h"
+
+namespace npu::sim {
+
+namespace {
+
+namespace rknpu = uapi::rknpu;
+
+constexpr std::uint32_t hardware_version = 0x46495245;   // what boards answer
+constexpr std::uint32_t driver_version = 908;            // 0.9.8
+constexpr std::uint32_t frequency_hz = 1'000'000'000;
+constexpr std::uint32_t known_memory_flags = 0x7ff;
+constexpr std::size_t most_findings = 1000;
+
+constexpr std::uint32_t request_number(std::uint32_t request) { return request & 0xff; }
+
+int fail(int error) {
+    errno = error;
+    return -1;
+}
+
+// DRM copies as much of the struct as both sides know, zeroes the rest, and copies back whatever the outcome.
+template <typename Arguments, typename Call>
+int with_arguments(void* user, std::size_t user_bytes, Call call) {
+    Arguments arguments{};
+    const std::size_t bytes = std::min(user_bytes, sizeof arguments);
+    std::memcpy(&arguments, user, bytes);
+    const int result = call(arguments);
+    std::memcpy(user, &arguments, bytes);
+    return result;
+}
+
+void answer_text(char* destination, std::uint64_t& length, std::string_view text) {
+    if (destination != nullptr) {
+        std::memcpy(destination, text.data(), std::min<std::size_t>(length, text.size()));
+    }
+    length = text.size();
+}
+
+int version(uapi::drm::Version& answer) {
+    answer.major = 0;
+    answer.minor = 9;
+    answer.patch = 8;
+    answer_text(answer.name, answer.name_length, rknpu::driver_name);
+    answer_text(answer.date, answer.date_length, "20240828");
+    answer_text(answer.description, answer.description_length, "RKNPU driver");
+    return 0;
+}
+
+}  // namespace
+
+SimulatedKernel::SimulatedKernel(SimOptions options)
+    : options_(std::move(options)),
+      workers_(options_.host_threads != 0 ? options_.host_threads
+                                          : std::max(1U, std::thread::hardware_concurrency())) {
+    const rockchip::ChipProfile& chip = rockchip::rk3588();
+    for (unsigned index = 0; index < chip.cores; ++index) {
+        cores_.push_back(std::make_unique<Core>(
+            CoreOptions{.index = index,
+                        .poison_seed = options_.poison_seed,
+                        .poison_before_each_kick = options_.poison_before_each_kick,
+                        .chip = &chip,
+                        .kernels = &best_kernels()}));
+    }
+}
+
+SimulatedKernel::~SimulatedKernel() {
+    for (const auto& [fd, file] : files_) {
+        ::close(fd);
+    }
+}
+
+std::unique_ptr<SimulatedKernel> make_simulated_kernel(SimOptions options) {
+    return std::make_unique<SimulatedKernel>(std::move(options));
+}
+
+int SimulatedKernel::open(const char* path, int) {
+    if (path == nullptr || options_.path != path) {
+        return fail(ENOENT);
+    }
+    // A real descriptor, so that the number is free and close-on-exec works as for a device.
+    const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fd >= 0) {
+        const std::lock_guard lock(mutex_);
+        files_.emplace(fd, File{});
+    }
+    return fd;
+}
+
+int SimulatedKernel::close(int fd) {
+    {
+        const std::lock_guard lock(mutex_);
+        const auto file = files_.find(fd);
+        if (file == files_.end()) {
+            return fail(EBADF);
+        }
+        while (!file->second.objects.empty()) {
+            release(file->second, file->second.objects.begin()->first);
+        }
+        files_.erase(file);
+    }
+    return ::close(fd);
+}
+
+void* SimulatedKernel::mmap(void* address, std::size_t length, int protection, int flags, int fd, off_t offset) {
+    const std::lock_guard lock(mutex_);
+    File* file = find_file(fd);
+    if (file == nullptr) {
+        errno = EBADF;
+        return MAP_FAILED;
+    }
+    const auto found = std::ranges::find_if(file->objects, [&](const auto& entry) {
+        return entry.second->file_offset() == static_cast<std::uint64_t>(offset);
+    });
+    if (found == file->objects.end() || length == 0 || length > found->second->bytes() || (flags & MAP_SHARED) == 0) {
+        errno = EINVAL;
+        return MAP_FAILED;
+    }
+    return ::mmap(address, length, protection, flags, backing_->descriptor(), offset);
+}
+
+int SimulatedKernel::munmap(void* address, std::size_t length) { return ::munmap(address, length); }
+
+int SimulatedKernel::ioctl(int fd, unsigned long request, void* argument) {
+    const auto code = static_cast<std::uint32_t>(request);
+    const std::size_t bytes = (code >> 16) & 0x3fff;
+    if (((code >> 8) & 0xff) != 'd') {
+        return fail(ENOTTY);
+    }
+    if (argument == nullptr) {
+        return fail(EFAULT);
+    }
+    if (request_number(code) == request_number(rknpu::ioctl_submit)) {   // runs without the lock
+        const int result = with_arguments<rknpu::Submit>(argument, bytes, [&](auto& arguments) {
+            return submit(fd, arguments);
+        });
+        return result < 0 ? fail(-result) : 0;
+    }
+    if (request_number(code) == request_number(rknpu::ioctl_action)) {
+        const int result = with_arguments<rknpu::Action>(argument, bytes, [&](auto& arguments) {
+            {
+                const std::lock_guard lock(mutex_);
+                if (find_file(fd) == nullptr) {
+                    return -EBADF;
+                }
+            }
+            return action(arguments);
+        });
+        return result < 0 ? fail(-result) : 0;
+    }
+    const std::lock_guard lock(mutex_);
+    File* file = find_file(fd);
+    if (file == nullptr) {
+        return fail(EBADF);
+    }
+    int result = -EINVAL;   // what DRM answers to a number that no driver knows
+    switch (request_number(code)) {
+        case request_number(uapi::drm::ioctl_version):
+            result = with_arguments<uapi::drm::Version>(argument, bytes, version);
+            break;
+        case request_number(uapi::drm::ioctl_gem_close):
+            result = with_arguments<uapi::drm::GemClose>(argument, bytes, [&](auto& arguments) {
+                return release(*file, arguments.handle);
+            });
+            break;
+        case request_number(rknpu::ioctl_mem_create):
+            result = with_arguments<rknpu::MemCreate>(argument, bytes, [&](auto& arguments) {
+                return mem_create(*file, arguments);
+            });
+            break;
+        case request_number(rknpu::ioctl_mem_map):
+            result = with_arguments<rknpu::MemMap>(argument, bytes, [&](auto& arguments) {
+                return mem_map(*file, arguments);
+            });
+            break;
+        case request_number(rknpu::ioctl_mem_destroy):
+            result = with_arguments<rknpu::MemDestroy>(argument, bytes, [&](auto& arguments) {
+                return mem_destroy(*file, arguments);
+            });
+            break;
+        case request_number(rknpu::ioctl_mem_sync):
+            result = with_arguments<rknpu::MemSync>(argument, bytes, [&](auto& arguments) {
+                return mem_sync(*file, arguments);
+            });
+            break;
+        default: break;
+    }
+    return result < 0 ? fail(-result) : 0;
+}
+
+// Numbers without a name in uapi: 19 set nice value, 24/25 get and set the address domain.
+int SimulatedKernel::action(rknpu::Action& arguments) {
+    switch (arguments.flags) {
+        case rknpu::action_hw_version: arguments.value = hardware_version; return 0;
+        case rknpu::action_driver_version: arguments.value = driver_version; return 0;
+        case rknpu::action_get_frequency: arguments.value = frequency_hz; return 0;
+        case rknpu::action_iommu_enabled: arguments.value = 1; return 0;
+        case rknpu::action_reset: {
+            const std::lock_guard device(device_mutex_);
+            for (const auto& core : cores_) {
+                core->soft_reset();
+            }
+            return 0;
+        }
+        case 19: return 0;
+        case 24: {
+            const std::lock_guard lock(mutex_);
+            arguments.value = current_domain_;
+            return 0;
+        }
+        case 25: {
+            const std::lock_guard lock(mutex_);
+            if (arguments.value >= domains) {
+                return -EINVAL;
+            }
+            current_domain_ = arguments.value;
+            return 0;
+        }
+        default: return -EINVAL;   // power on and off too: 0.9.8 refuses both
+    }
+}
+
+int SimulatedKernel::mem_create(File& file, rknpu::MemCreate& arguments) {
+    std::shared_ptr<BufferObject> object;
+    if (arguments.handle != 0) {   // look up what another call made
+        const auto found = file.objects.find(arguments.handle);
+        if (found == file.objects.end()) {
+            return -EINVAL;
+        }
+        object = found->second;
+    } else {
+        if (arguments.size == 0 || (arguments.flags & ~known_memory_flags) != 0 || arguments.iommu_domain_id < 0 ||
+            arguments.iommu_domain_id >= static_cast<std::int32_t>(domains)) {
+            return -EINVAL;
+        }
+        constexpr std::uint64_t window = std::uint64_t{1} << 32;
+        if (arguments.size >= window) {
+            return -ENOMEM;
+        }
+        const std::uint64_t bytes = align_up(arguments.size, page_bytes);
+        if (options_.memory_bytes != 0 && bytes > options_.memory_bytes - std::min(memory_in_use_, options_.memory_bytes)) {
+            return -ENOMEM;
+        }
+        const auto domain = static_cast<std::uint32_t>(arguments.iommu_domain_id);
+        const auto iova = windows_[domain].allocate(bytes);
+        if (!iova) {
+            return -ENOMEM;
+        }
+        const bool cached = (arguments.flags & rknpu::mem_cacheable) != 0;
+        object = BufferObject::create(backing_, bytes, options_.strict_sync && cached,
+                                      (arguments.flags & rknpu::mem_zeroing) != 0);
+        if (!object) {
+            windows_[domain].free(*iova, bytes);
+            return -ENOMEM;
+        }
+        object->flags = arguments.flags;
+        object->domain = domain;
+        object->iova = *iova;
+        object->token = next_token_;
+        next_token_ += 0x400;
+        memory_in_use_ += bytes;
+        arguments.handle = file.next_handle++;
+        file.objects.emplace(arguments.handle, object);
+        file.snapshots[domain].reset();
+    }
+    arguments.size = object->bytes();
+    arguments.obj_addr = object->token;
+    arguments.dma_addr = object->iova;
+    arguments.sram_size = 0;
+    return 0;
+}
+
+int SimulatedKernel::mem_map(File& file, rknpu::MemMap& arguments) {
+    const auto found = file.objects.find(arguments.handle);
+    if (found == file.objects.end()) {
+        return -EINVAL;
+    }
+    arguments.offset = found->second->file_offset();
+    return 0;
+}
+
+int SimulatedKernel::mem_destroy(File& file, const rknpu::MemDestroy& arguments) {
+    const auto object = find_object(file, arguments.obj_addr, "MEM_DESTROY");
+    const auto found = file.objects.find(arguments.handle);
+    if (!object || found == file.objects.end() || found->second != object) {
+        return -EINVAL;
+    }
+    return release(file, arguments.handle);
+}
+
+int SimulatedKernel::mem_sync(File& file, const rknpu::MemSync& arguments) {
+    const auto object = find_object(file, arguments.obj_addr, "MEM_SYNC");
+    constexpr std::uint32_t directions = rknpu::sync_to_device | rknpu::sync_from_device;
+    if (!object || (object->flags & rknpu::mem_cacheable) == 0 || arguments.flags == 0 ||
+        (arguments.flags & ~directions) != 0 || arguments.offset > object->bytes() ||
+        arguments.size > object->bytes() - arguments.offset) {
+        return -EINVAL;
+    }
+    if ((arguments.flags & rknpu::sync_to_device) != 0) {
+        object->to_device(arguments.offset, arguments.size);
+    }
+    if ((arguments.flags & rknpu::sync_from_device) != 0) {
+        object->from_device(arguments.offset, arguments.size);
+    }
+    return 0;
+}
+
+int SimulatedKernel::release(File& file, std::uint32_t handle) {
+    const auto found = file.objects.find(handle);
+    if (found == file.objects.end()) {
+        return -EINVAL;
+    }
+    const BufferObject& object = *found->second;
+    windows_[object.domain].free(object.iova, object.bytes());
+    memory_in_use_ -= object.bytes();
+    file.snapshots[object.domain].reset();
+    file.objects.erase(found);   // a job that still runs keeps the memory
+    return 0;
+}
+
+SimulatedKernel::File* SimulatedKernel::find_file(int fd) {
+    const auto found = files_.find(fd);
+    return found == files_.end() ? nullptr : &found->second;
+}
+
+std::shared_ptr<BufferObject> SimulatedKernel::find_object(File& file, std::uint64_t token, const char* what) {
+    for (const auto& [handle, object] : file.objects) {
+        if (object->token == token) {
+            return object;
+        }
+    }
+    complain(Severity::hang, format("%s with obj_addr 0x%llx, which MEM_CREATE of this file never returned or which is "
+                                    "destroyed: a real driver uses it as a pointer and would panic",
+                                    what, static_cast<unsigned long long>(token)));
+    return nullptr;
+}
+
+std::shared_ptr<const SimulatedKernel::Snapshot> SimulatedKernel::snapshot(File& file, std::uint32_t domain) {
+    auto& slot = file.snapshots[domain];
+    if (!slot) {
+        auto made = std::make_shared<Snapshot>();
+        for (const auto& [handle, object] : file.objects) {
+            if (object->domain == domain && made->memory.map(object->iova, object->device_view())) {
+                made->objects.push_back(object);
+            }
+        }
+        slot = std::move(made);
+    }
+    return slot;
+}
+
+void SimulatedKernel::add_finding(Finding finding) {
+    const std::string key = format("%u %u ", static_cast<unsigned>(finding.severity), finding.core) + finding.message;
+    const auto known = finding_index_.find(key);
+    if (known != finding_index_.end()) {
+        ++findings_[known->second].count;
+        return;
+    }
+    if (findings_.size() == most_findings) {
+        return;
+    }
+    if (options_.log_findings) {
+        log(LogLevel::warning, "simulated NPU, core %u, task %u, %s: %s", finding.core, finding.task,
+            severity_name(finding.severity), finding.message.c_str());
+    }
+    finding_index_.emplace(key, findings_.size());
+    findings_.push_back(std::move(finding));
+}
+
+void SimulatedKernel::complain(Severity severity, std::string message) {
+    add_finding({.severity = severity, .core = 0, .task = 0, .message = std::move(message)});
+}
+
+std::vector<Finding> SimulatedKernel::findings() const {
+    const std::lock_guard lock(mutex_);
+    return findings_;
+}
+
+void SimulatedKernel::clear_findings() {
+    const std::lock_guard lock(mutex_);
+    findings_.clear();
+    finding_index_.clear();
+}
+
+KernelStatistics SimulatedKernel::statistics() const {
+    const std::lock_guard lock(mutex_);
+    return statistics_;
+}
+
+std::uint64_t SimulatedKernel::memory_in_use() const {
+    const std::lock_guard lock(mutex_);
+    return memory_in_use_;
+}
+
+}  // namespace npu::sim

@@ -1,0 +1,111 @@
+// A kernel with the vendor's `rknpu` driver, behind the same five system calls: buffer objects with addresses for
+// the NPU, cache synchronisation, and jobs that run on simulated cores before SUBMIT returns. Checks what the driver
+// checks and with the same errno; where the driver would trust a pointer and panic, the call fails and a finding
+// says so. Source: the driver's published kernel source and interface.
+//
+// Time is virtual: a job that hangs fails with ETIMEDOUT at once, leaves the number of tasks that ran in
+// task_counter, and all cores are reset.
+//
+// Not there: NONBLOCK and fences (EINVAL, with a finding), PRIME, bandwidth counters, SRAM.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/buffer_object.h"
+#include "sim/core.h"
+#include "sim/sim.h"
+#include "sim/worker_pool.h"
+#include "uapi/rknpu.h"
+#include "uapi/syscalls.h"
+
+namespace npu::sim {
+
+struct KernelStatistics {
+    std::uint64_t submissions = 0;          // accepted, whether they finished or not
+    std::uint64_t failed_submissions = 0;   // of these, timed out
+    std::uint64_t tasks = 0;
+    std::uint64_t macs = 0;
+    std::uint64_t feature_bytes = 0;
+    std::uint64_t weight_bytes = 0;
+    std::uint64_t output_bytes = 0;
+    std::uint64_t command_words = 0;
+    double device_seconds = 0;              // of all jobs, by SimOptions::task_seconds
+};
+
+// All calls are thread-safe; jobs run one after the other.
+class SimulatedKernel final : public uapi::Syscalls {
+  public:
+    explicit SimulatedKernel(SimOptions options);
+    ~SimulatedKernel() override;
+
+    int open(const char* path, int flags) override;
+    int ioctl(int fd, unsigned long request, void* argument) override;
+    void* mmap(void* address, std::size_t length, int protection, int flags, int fd, off_t offset) override;
+    int munmap(void* address, std::size_t length) override;
+    int close(int fd) override;
+
+    // What was refused or looked dangerous so far; identical ones are merged. At most 1000 distinct ones are kept.
+    [[nodiscard]] std::vector<Finding> findings() const;
+    void clear_findings();
+
+    [[nodiscard]] KernelStatistics statistics() const;
+
+    // Bytes of all live buffer objects.
+    [[nodiscard]] std::uint64_t memory_in_use() const;
+
+  private:
+    static constexpr std::uint32_t domains = 16;
+
+    struct Snapshot;   // the objects that a job may reach
+    struct File {
+        std::map<std::uint32_t, std::shared_ptr<BufferObject>> objects;   // by handle
+        std::uint32_t next_handle = 1;
+        std::array<std::shared_ptr<const Snapshot>, domains> snapshots;   // empty: out of date
+    };
+    struct CoreRun;
+
+    // Return 0 or a negative errno. All but submit and reset run under mutex_.
+    int action(uapi::rknpu::Action& arguments);
+    int mem_create(File& file, uapi::rknpu::MemCreate& arguments);
+    int mem_map(File& file, uapi::rknpu::MemMap& arguments);
+    int mem_destroy(File& file, const uapi::rknpu::MemDestroy& arguments);
+    int mem_sync(File& file, const uapi::rknpu::MemSync& arguments);
+    int release(File& file, std::uint32_t handle);
+    int submit(int fd, uapi::rknpu::Submit& arguments);
+    int check_submit(File& file, const uapi::rknpu::Submit& arguments, std::shared_ptr<const Snapshot>& snapshot,
+                     std::shared_ptr<BufferObject>& tasks);
+    CoreRun run_core(unsigned core, uapi::rknpu::SubcoreTask range, BufferObject& tasks, const Memory& memory);
+
+    File* find_file(int fd);
+    std::shared_ptr<BufferObject> find_object(File& file, std::uint64_t token, const char* what);
+    std::shared_ptr<const Snapshot> snapshot(File& file, std::uint32_t domain);
+    void add_finding(Finding finding);
+    void complain(Severity severity, std::string message);
+
+    const SimOptions options_;
+    std::shared_ptr<BackingFile> backing_ = std::make_shared<BackingFile>();
+
+    std::mutex device_mutex_;              // one job at a time; taken before mutex_
+    std::vector<std::unique_ptr<Core>> cores_;
+    WorkerPool workers_;
+
+    mutable std::mutex mutex_;             // everything below
+    std::map<int, File> files_;
+    std::array<AddressWindow, domains> windows_;
+    std::uint64_t next_token_ = 0xffffff8100000000U;
+    std::uint64_t memory_in_use_ = 0;
+    std::uint32_t current_domain_ = 0;
+    std::vector<Finding> findings_;
+    std::unordered_map<std::string, std::size_t> finding_index_;
+    KernelStatistics statistics_;
+};
+
+}  // namespace npu::sim
