@@ -1,0 +1,198 @@
+#include "gemm/engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/integers.h"
+#include "compile/pack.h"
+#include "compile/program.h"
+#include "gemm/reduce.h"
+#include "rockchip/checker.h"
+#include "rockchip/timing.h"
+
+namespace npu::gemm {
+
+struct Engine::CachedProgram {
+    WeightsShape shape;
+    std::uint32_t rows = 0;
+    compile::Plan plan;
+    compile::Program program;
+    compile::Addresses aimed_at;
+    bool aimed = false;
+    bool checked = false;
+    double predicted_seconds = 0;
+    std::unique_ptr<device::Buffer> buffer;
+    std::vector<device::TaskChain::Entry> entries;
+    std::vector<device::TaskChain> chains;
+};
+
+namespace {
+
+// Grows a scratch buffer to at least `bytes`.
+Result<void> reserve(device::Device& device, std::unique_ptr<device::Buffer>& buffer, std::size_t bytes) {
+    if (buffer == nullptr || buffer->bytes() < bytes) {
+        buffer.reset();   // before the new one is asked for: memory is scarce
+        NPU_ASSIGN(buffer, device.allocate(bytes));
+    }
+    return {};
+}
+
+double predict(const compile::Plan& plan, const rockchip::ChipProfile& chip) {
+    std::vector<double> chains;
+    for (const auto& core : plan.cores) {
+        double seconds = 0;
+        for (const compile::TaskTile& tile : core) {
+            seconds += rockchip::task_seconds(compile::tile_work(plan, tile), chip,
+                                              static_cast<std::uint32_t>(plan.cores.size()));
+        }
+        chains.push_back(seconds);
+    }
+    return rockchip::submission_seconds(chains, chip);
+}
+
+}  // namespace
+
+Engine::Engine(device::Device& device, const EngineOptions& options) : device_(device), options_(options) {}
+Engine::~Engine() = default;
+
+const rockchip::ChipProfile& Engine::chip() const { return *device_.info().chip; }
+
+Result<MultiplyReport> Engine::multiply(const ResidentWeights& weights, RowsView x, TargetView y) {
+    const std::lock_guard lock(mutex_);
+    return multiply_locked(weights, x, y);
+}
+
+Result<void> Engine::with_transient(const WeightsShape& shape, const RowReader& read_row,
+                                    const std::function<Result<void>(const Multiply&)>& use) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t bytes = resident_bytes(shape, chip());
+    NPU_TRY(reserve(device_, transient_, bytes));
+    NPU_ASSIGN(const ResidentWeights weights, prepare_weights(shape, read_row, {transient_.get(), 0, bytes}, chip()));
+    return use([&](RowsView x, TargetView y) { return multiply_locked(weights, x, y); });
+}
+
+Result<MultiplyReport> Engine::multiply_locked(const ResidentWeights& weights, RowsView x, TargetView y) {
+    MultiplyReport report;
+    const auto tiles = compile::k_tiles(weights.shape.k, input_precision(weights.shape.pipeline), chip(), plan_options());
+    const std::size_t row_bytes =
+        std::size_t{compile::padded_kernels(input_precision(weights.shape.pipeline), weights.shape.n)} * 4 * tiles.size();
+    const auto most_rows = static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(options_.largest_output / row_bytes, 1, std::max<std::uint32_t>(x.rows, 1)));
+    for (std::uint32_t first = 0; first < x.rows; first += most_rows) {
+        const RowsView rows{x.data + first * x.stride, x.stride, std::min(most_rows, x.rows - first)};
+        NPU_TRY(multiply_rows(weights, rows, {y.data + first * y.stride, y.stride}, report));
+    }
+    return report;
+}
+
+Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, TargetView y, MultiplyReport& report) {
+    const auto [n, k, pipeline] = weights.shape;
+    NPU_ASSIGN(CachedProgram* const cached, program_for(weights.shape, x.rows));
+    const compile::Plan& plan = cached->plan;
+    NPU_TRY(reserve(device_, features_, plan.feature_bytes()));
+    NPU_TRY(reserve(device_, output_, plan.output_bytes()));
+    NPU_TRY(aim(*cached, weights));
+
+    const std::uint32_t element = compile::element_bytes(plan.shape.input);
+    std::vector<float> scales(x.rows);
+    std::vector<std::byte> row(std::size_t{k} * element);
+    const compile::FeatureLayout layout = plan.feature_layout();
+    for (std::uint32_t m = 0; m < x.rows; ++m) {
+        const float* source = x.data + m * x.stride;
+        scales[m] = pipeline == Pipeline::fp16 ? convert_fp16(source, k, reinterpret_cast<std::uint16_t*>(row.data()))
+                                               : quantise_int8(source, k, reinterpret_cast<std::int8_t*>(row.data()));
+        compile::pack_features(layout, {row.data(), row.size()}, m, 1, k, features_->data());
+    }
+    NPU_TRY(features_->to_device(0, plan.feature_bytes()));
+
+    NPU_TRY(device_.run(cached->chains, options_.deadline));
+    NPU_TRY(output_->from_device(0, plan.output_bytes()));
+    reduce(plan, output_->data(), weights.scales, scales, y);
+
+    report.submissions += 1;
+    report.tasks += plan.task_count();
+    report.predicted_seconds += cached->predicted_seconds;
+    return {};
+}
+
+Result<Engine::CachedProgram*> Engine::program_for(const WeightsShape& shape, std::uint32_t rows) {
+    const auto found = std::ranges::find_if(programs_, [&](const auto& entry) {
+        return entry->rows == rows && entry->shape.n == shape.n && entry->shape.k == shape.k &&
+               entry->shape.pipeline == shape.pipeline;
+    });
+    if (found != programs_.end()) {
+        programs_.splice(programs_.begin(), programs_, found);
+        return programs_.front().get();
+    }
+    auto cached = std::make_unique<CachedProgram>();
+    cached->shape = shape;
+    cached->rows = rows;
+    compile::PlanOptions plan_with = plan_options();
+    plan_with.cores = options_.cores;
+    NPU_ASSIGN(cached->plan, compile::plan_matmul({rows, shape.n, shape.k, input_precision(shape.pipeline),
+                                                   output_precision(shape.pipeline)},
+                                                  chip(), plan_with));
+    cached->predicted_seconds = predict(cached->plan, chip());
+    NPU_ASSIGN(cached->program, compile::build_program(cached->plan, compile::Addresses{}, chip()));
+    NPU_ASSIGN(cached->buffer, device_.allocate(cached->program.words.size() * sizeof(std::uint64_t)));
+    for (const compile::TaskEntry& task : cached->program.tasks) {
+        cached->entries.push_back({cached->buffer->iova() + task.word_offset * sizeof(std::uint64_t), task.body_words,
+                                   task.enable, rockchip::interrupt_dpu});
+    }
+    for (const compile::CoreRange& core : cached->program.cores) {
+        cached->chains.push_back({std::span(cached->entries).subspan(core.first_task, core.task_count)});
+    }
+    programs_.push_front(std::move(cached));
+    if (programs_.size() > options_.cached_programs) {
+        programs_.pop_back();
+    }
+    return programs_.front().get();
+}
+
+Result<void> Engine::aim(CachedProgram& cached, const ResidentWeights& weights) {
+    const compile::Addresses addresses{features_->iova(), weights.span.buffer->iova() + weights.span.offset,
+                                       output_->iova(), cached.buffer->iova()};
+    if (cached.aimed && cached.aimed_at == addresses) {
+        return {};
+    }
+    NPU_TRY(compile::relocate(cached.program, addresses));
+    const std::size_t bytes = cached.program.words.size() * sizeof(std::uint64_t);
+    std::memcpy(cached.buffer->data(), cached.program.words.data(), bytes);
+    if (options_.check_programs && !cached.checked) {
+        NPU_TRY(check(cached, weights));
+        cached.checked = true;
+    }
+    NPU_TRY(cached.buffer->to_device(0, bytes));
+    cached.aimed_at = addresses;
+    cached.aimed = true;
+    return {};
+}
+
+Result<void> Engine::check(const CachedProgram& cached, const ResidentWeights& weights) const {
+    const rockchip::CheckBuffer buffers[] = {
+        {features_->iova(), features_->bytes(), false},
+        {weights.span.buffer->iova() + weights.span.offset, weights.span.bytes, false},
+        {output_->iova(), output_->bytes(), true},
+        {cached.buffer->iova(), cached.buffer->bytes(), false},
+    };
+    for (const compile::CoreRange& core : cached.program.cores) {
+        const compile::TaskEntry& first = cached.program.tasks[core.first_task];
+        const auto violations = rockchip::check_program({.words = cached.program.words,
+                                                         .words_iova = cached.buffer->iova(),
+                                                         .first_word = first.word_offset,
+                                                         .body_words = first.body_words,
+                                                         .task_number = core.task_count,
+                                                         .interrupt_mask = rockchip::interrupt_dpu,
+                                                         .buffers = buffers},
+                                                        chip());
+        if (const rockchip::Violation* refusal = rockchip::first_refusal(violations); refusal != nullptr) {
+            return make_error(ErrorCode::unsupported, "the program for a %u x %u x %u %s matmul was not submitted: %s (%s)",
+                              cached.rows, cached.shape.n, cached.shape.k, pipeline_name(cached.shape.pipeline),
+                              refusal->message.c_str(), refusal->consequence);
+        }
+    }
+    return {};
+}
+
+}  // namespace npu::gemm

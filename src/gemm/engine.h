@@ -1,0 +1,89 @@
+// Multiplies float activations by resident weights on one device:
+//
+//   y[m][n] = sum over k of x[m][k] * w[n][k]
+//
+// Rows of x are quantised one by one, packed, multiplied by a chained program on every core, and the partial sums of
+// the K tiles are added on the host: int8 exactly, in 64-bit integers; fp16 in float, in tile order. Nothing in that
+// depends on how many rows there are, so a row's result is the same alone and in any batch.
+//
+// Programs are planned and written once per (M, N, K, pipeline) and kept, in device memory, least recently used first
+// out; a multiplication re-aims one at its weights by rewriting the words that hold addresses.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "base/result.h"
+#include "device/device.h"
+#include "gemm/weights.h"
+
+namespace npu::gemm {
+
+struct EngineOptions {
+    std::uint32_t cores = 3;
+    std::chrono::milliseconds deadline{2000};
+    bool check_programs = true;         // every new program passes rockchip::check_program before its first run
+    std::size_t cached_programs = 128;
+    std::size_t largest_output = std::size_t{64} << 20;   // bytes of partial sums per submission; more rows are split
+};
+
+// M float rows of K (or N) values; row r begins at data + r * stride.
+struct RowsView {
+    const float* data = nullptr;
+    std::size_t stride = 0;   // floats
+    std::uint32_t rows = 0;
+};
+
+struct TargetView {
+    float* data = nullptr;
+    std::size_t stride = 0;   // floats
+};
+
+struct MultiplyReport {
+    std::size_t submissions = 0;
+    std::size_t tasks = 0;
+    double predicted_seconds = 0;   // by the timing model, on the chip at its nominal clock
+};
+
+class Engine {
+  public:
+    // The device must outlive the engine.
+    Engine(device::Device& device, const EngineOptions& options);
+    ~Engine();
+
+    [[nodiscard]] const rockchip::ChipProfile& chip() const;
+
+    // Writes x.rows rows of N floats. Errors: what planning, the checker or the device say; the output is then
+    // undefined. Thread-safe; calls are serialised.
+    Result<MultiplyReport> multiply(const ResidentWeights& weights, RowsView x, TargetView y);
+
+    // For weights that are not resident: converts them into the engine's own device memory, then hands them to `use`,
+    // which may multiply with them (through the report-returning function it is given) until it returns.
+    using Multiply = std::function<Result<MultiplyReport>(RowsView, TargetView)>;
+    Result<void> with_transient(const WeightsShape& shape, const RowReader& read_row,
+                                const std::function<Result<void>(const Multiply&)>& use);
+
+  private:
+    struct CachedProgram;
+
+    Result<MultiplyReport> multiply_locked(const ResidentWeights& weights, RowsView x, TargetView y);
+    Result<void> multiply_rows(const ResidentWeights& weights, RowsView x, TargetView y, MultiplyReport& report);
+    Result<CachedProgram*> program_for(const WeightsShape& shape, std::uint32_t rows);
+    Result<void> aim(CachedProgram& program, const ResidentWeights& weights);
+    Result<void> check(const CachedProgram& program, const ResidentWeights& weights) const;
+
+    device::Device& device_;
+    EngineOptions options_;
+    std::mutex mutex_;
+    std::unique_ptr<device::Buffer> features_;
+    std::unique_ptr<device::Buffer> output_;
+    std::unique_ptr<device::Buffer> transient_;
+    std::list<std::unique_ptr<CachedProgram>> programs_;   // most recently used first
+};
+
+}  // namespace npu::gemm

@@ -1,0 +1,61 @@
+#include "gemm/quantise.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/float_bits.h"
+
+namespace npu::gemm {
+
+namespace {
+
+constexpr float largest_half = 65504.0F;
+constexpr float smallest_comfortable = 0x1p-10F;  // below, values of half start to lose bits to subnormals
+
+}  // namespace
+
+const char* pipeline_name(Pipeline pipeline) { return pipeline == Pipeline::fp16 ? "fp16" : "int8"; }
+
+float largest_magnitude(const float* row, std::size_t count) {
+    // Magnitudes of floats order like their bit patterns, and NaN is above infinity: an integer maximum keeps it.
+    std::uint32_t largest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        largest = std::max(largest, std::bit_cast<std::uint32_t>(row[i]) & 0x7fffffffU);
+    }
+    return std::bit_cast<float>(largest);
+}
+
+float quantise_int8(const float* row, std::size_t count, std::int8_t* destination) {
+    const float largest = largest_magnitude(row, count);
+    if (largest == 0.0F || !std::isfinite(largest)) {
+        std::memset(destination, 0, count);
+        return largest == 0.0F ? 0.0F : std::numeric_limits<float>::quiet_NaN();
+    }
+    // Divide in double: a denormal maximum has no finite reciprocal in float.
+    const auto inverse = static_cast<float>(std::min(127.0 / largest, static_cast<double>(0x1p126F)));
+    constexpr float round_to_even = 12582912.0F;  // 1.5 * 2^23: adding it leaves no bits for a fraction
+    for (std::size_t i = 0; i < count; ++i) {
+        const float clamped = std::clamp(row[i] * inverse, -127.0F, 127.0F);
+        const float rounded = (clamped + round_to_even) - round_to_even;
+        destination[i] = static_cast<std::int8_t>(rounded);
+    }
+    return static_cast<float>(1.0 / inverse);
+}
+
+float convert_fp16(const float* row, std::size_t count, std::uint16_t* destination) {
+    const float largest = largest_magnitude(row, count);
+    float factor = 1.0F;
+    if (std::isfinite(largest) && largest != 0.0F && (largest > largest_half || largest < smallest_comfortable)) {
+        factor = std::ldexp(1.0F, std::clamp(std::ilogb(largest), -125, 125));
+    }
+    const float inverse = 1.0F / factor;  // exact: a power of two
+    for (std::size_t i = 0; i < count; ++i) {
+        destination[i] = float_to_half(row[i] * inverse);
+    }
+    return factor;
+}
+
+}  // namespace npu::gemm

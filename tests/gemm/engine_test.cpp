@@ -1,0 +1,325 @@
+// The engine on the simulated NPU, through the real driver client: float in, float out, against double precision.
+#include "gemm/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "base/float_bits.h"
+#include "device/rknpu_device.h"
+#include "sim/kernel_rknpu.h"
+
+namespace npu::gemm {
+namespace {
+
+struct Matrix {
+    std::uint32_t rows = 0;
+    std::uint32_t columns = 0;
+    std::vector<float> values;
+
+    static Matrix random(std::uint32_t rows, std::uint32_t columns, std::uint32_t seed) {
+        std::mt19937 generator(seed);
+        std::normal_distribution<float> normal(0.0F, 1.0F);
+        Matrix matrix{rows, columns, std::vector<float>(std::size_t{rows} * columns)};
+        for (float& value : matrix.values) {
+            value = normal(generator);
+        }
+        return matrix;
+    }
+    [[nodiscard]] const float* row(std::uint32_t index) const { return values.data() + std::size_t{index} * columns; }
+};
+
+// Sum of squared errors over the sum of squares of all products that were added: unlike the result itself, that is
+// never small by cancellation.
+double normalised_error(const Matrix& x, const Matrix& w, const std::vector<float>& y) {
+    double error = 0;
+    double energy = 0;
+    for (std::uint32_t m = 0; m < x.rows; ++m) {
+        for (std::uint32_t n = 0; n < w.rows; ++n) {
+            double exact = 0;
+            for (std::uint32_t k = 0; k < x.columns; ++k) {
+                const double product = static_cast<double>(x.row(m)[k]) * w.row(n)[k];
+                exact += product;
+                energy += product * product;
+            }
+            const double difference = y[std::size_t{m} * w.rows + n] - exact;
+            error += difference * difference;
+        }
+    }
+    return error / energy;
+}
+
+class EngineTest : public testing::Test {
+  protected:
+    void open(EngineOptions options = {}, sim::SimOptions simulation = {}) {
+        buffers_.clear();   // in the order in which each needs the next
+        engine_.reset();
+        device_.reset();
+        simulation.strict_sync = true;   // what was not handed over is not seen
+        kernel_ = sim::make_simulated_kernel(simulation);
+        auto device = device::open_rknpu(*kernel_, *device::find_rknpu_node(*kernel_), {.simulated = true});
+        ASSERT_TRUE(device) << device.error().message;
+        device_ = std::move(*device);
+        engine_ = std::make_unique<Engine>(*device_, options);
+    }
+
+    Result<ResidentWeights> make_resident(const Matrix& w, Pipeline pipeline) {
+        const WeightsShape shape{w.rows, w.columns, pipeline};
+        const std::size_t bytes = resident_bytes(shape, engine_->chip());
+        NPU_ASSIGN(auto buffer, device_->allocate(bytes + 64));
+        buffers_.push_back(std::move(buffer));
+        return prepare_weights(
+            shape, [&](std::uint32_t row, float* out) { std::copy_n(w.row(row), w.columns, out); },
+            {buffers_.back().get(), 64, bytes}, engine_->chip());
+    }
+
+    std::vector<float> multiply(const ResidentWeights& weights, const Matrix& x) {
+        std::vector<float> y(std::size_t{x.rows} * weights.shape.n, NAN);
+        const auto report =
+            engine_->multiply(weights, {x.values.data(), x.columns, x.rows}, {y.data(), weights.shape.n});
+        EXPECT_TRUE(report) << (report ? "" : report.error().message);
+        if (report) {
+            last_report_ = *report;
+        }
+        return y;
+    }
+
+    std::unique_ptr<sim::SimulatedKernel> kernel_;
+    std::unique_ptr<device::Device> device_;
+    std::unique_ptr<Engine> engine_;
+    std::vector<std::unique_ptr<device::Buffer>> buffers_;
+    MultiplyReport last_report_;
+};
+
+// Bounds: fp16 rounds each operand to 11 bits; int8 rounds each to 127 steps of a row's largest of ~3.5 sigma.
+double bound(Pipeline pipeline) { return pipeline == Pipeline::fp16 ? 2e-7 : 3e-4; }
+
+using Case = std::tuple<Pipeline, std::uint32_t, std::uint32_t, std::uint32_t>;   // M, N, K
+
+class EngineShapes : public EngineTest, public testing::WithParamInterface<Case> {};
+
+TEST_P(EngineShapes, TheProductIsRightWithinThePrecisionOfThePipeline) {
+    const auto [pipeline, m, n, k] = GetParam();
+    open();
+    const Matrix w = Matrix::random(n, k, 1);
+    const Matrix x = Matrix::random(m, k, 2);
+    const auto weights = make_resident(w, pipeline);
+    ASSERT_TRUE(weights) << weights.error().message;
+    const auto y = multiply(*weights, x);
+    EXPECT_LT(normalised_error(x, w, y), bound(pipeline));
+    auto wrong = y;
+    std::swap(wrong.front(), wrong.back());   // the measure notices two exchanged results
+    if (m * n > 1) {
+        EXPECT_GT(normalised_error(x, w, wrong), normalised_error(x, w, y));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, EngineShapes,
+                         testing::Combine(testing::Values(Pipeline::fp16, Pipeline::int8), testing::Values(1U, 2U, 3U, 37U),
+                                          testing::Values(1U, 16U, 95U, 200U), testing::Values(1U, 33U, 64U, 300U)));
+INSTANTIATE_TEST_SUITE_P(LongSums, EngineShapes,
+                         testing::Combine(testing::Values(Pipeline::fp16, Pipeline::int8), testing::Values(1U, 5U),
+                                          testing::Values(33U), testing::Values(3500U, 8192U, 9000U, 17000U)));
+INSTANTIATE_TEST_SUITE_P(ManyRows, EngineShapes,
+                         testing::Combine(testing::Values(Pipeline::fp16, Pipeline::int8), testing::Values(600U),
+                                          testing::Values(48U), testing::Values(1056U)));
+INSTANTIATE_TEST_SUITE_P(ManyChannels, EngineShapes,
+                         testing::Combine(testing::Values(Pipeline::fp16, Pipeline::int8), testing::Values(2U),
+                                          testing::Values(30000U), testing::Values(64U)));
+
+TEST_F(EngineTest, ARowIsTheSameAloneAndInAnyBatch) {
+    open();
+    for (const Pipeline pipeline : {Pipeline::fp16, Pipeline::int8}) {
+        const Matrix w = Matrix::random(70, 9000, 3);   // two K tiles
+        const Matrix x = Matrix::random(41, 9000, 4);
+        const auto weights = make_resident(w, pipeline);
+        ASSERT_TRUE(weights);
+        const auto all = multiply(*weights, x);
+        for (const std::uint32_t first : {0U, 7U, 40U}) {
+            for (const std::uint32_t rows : {1U, 2U, 5U}) {
+                if (first + rows > x.rows) {
+                    continue;
+                }
+                const Matrix part{rows, x.columns, {x.row(first), x.row(first) + std::size_t{rows} * x.columns}};
+                const auto some = multiply(*weights, part);
+                EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + std::size_t{first} * w.rows))
+                    << pipeline_name(pipeline) << " rows " << first << "+" << rows;
+            }
+        }
+    }
+}
+
+TEST_F(EngineTest, Int8SumsAreExactAcrossKTiles) {
+    open();
+    const std::uint32_t k = 20000;   // three tiles; the largest possible sum needs more than 24 bits
+    Matrix w = Matrix::random(40, k, 5);
+    Matrix x = Matrix::random(3, k, 6);
+    for (Matrix* matrix : {&w, &x}) {   // integers of the full int8 range, so that quantising changes nothing
+        for (float& value : matrix->values) {
+            value = std::clamp(std::nearbyint(value * 60.0F), -127.0F, 127.0F);
+        }
+        for (std::uint32_t row = 0; row < matrix->rows; ++row) {
+            matrix->values[std::size_t{row} * k + row] = 127.0F;
+        }
+    }
+    const auto weights = make_resident(w, Pipeline::int8);
+    ASSERT_TRUE(weights);
+    const auto y = multiply(*weights, x);
+    for (std::uint32_t m = 0; m < x.rows; ++m) {
+        for (std::uint32_t n = 0; n < w.rows; ++n) {
+            std::int64_t exact = 0;
+            for (std::uint32_t i = 0; i < k; ++i) {
+                exact += static_cast<std::int64_t>(x.row(m)[i]) * static_cast<std::int64_t>(w.row(n)[i]);
+            }
+            EXPECT_EQ(y[m * w.rows + n], static_cast<float>(exact));
+        }
+    }
+}
+
+TEST_F(EngineTest, Fp16WeightsCanBeReadBackBitForBit) {
+    open();
+    std::mt19937 random(7);
+    Matrix w{50, 3333, std::vector<float>(50 * 3333)};   // two K tiles, padded N and K
+    for (float& value : w.values) {
+        std::uint16_t half = 0;
+        do {
+            half = static_cast<std::uint16_t>(random());
+        } while ((half & 0x7c00U) == 0x7c00U);
+        value = half_to_float(half);
+    }
+    for (std::uint32_t i = 0; i < w.columns; ++i) {   // a row of subnormals is scaled on its way
+        w.values[i] = half_to_float(static_cast<std::uint16_t>(i % 1024));
+    }
+    const auto weights = make_resident(w, Pipeline::fp16);
+    ASSERT_TRUE(weights);
+    EXPECT_NE(weights->scales[0], 1.0F);
+    const auto halves = read_back_fp16(*weights, engine_->chip());
+    for (std::size_t i = 0; i < w.values.size(); ++i) {
+        ASSERT_EQ(halves[i], float_to_half(w.values[i])) << i;
+    }
+}
+
+TEST_F(EngineTest, WeightsOfExtremeMagnitudeKeepTheirPrecisionInFp16) {
+    open();
+    Matrix w = Matrix::random(34, 100, 8);
+    Matrix x = Matrix::random(4, 100, 9);
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        w.values[i] *= 1e20F;
+        w.values[100 + i] *= 1e-20F;
+        x.values[i] *= 1e10F;
+        x.values[100 + i] *= 1e-10F;
+    }
+    const auto weights = make_resident(w, Pipeline::fp16);
+    ASSERT_TRUE(weights);
+    const auto y = multiply(*weights, x);
+    for (std::uint32_t m = 0; m < x.rows; ++m) {
+        for (std::uint32_t n = 0; n < w.rows; ++n) {
+            double exact = 0;
+            double magnitude = 0;
+            for (std::uint32_t k = 0; k < 100; ++k) {
+                const double product = static_cast<double>(x.row(m)[k]) * w.row(n)[k];
+                exact += product;
+                magnitude += std::abs(product);
+            }
+            EXPECT_NEAR(y[m * w.rows + n], exact, magnitude * 0x1p-10);
+        }
+    }
+}
+
+TEST_F(EngineTest, NansInOneRowStayInThatRow) {
+    open();
+    const Matrix w = Matrix::random(33, 64, 10);
+    Matrix x = Matrix::random(3, 64, 11);
+    x.values[64 + 5] = NAN;
+    for (const Pipeline pipeline : {Pipeline::fp16, Pipeline::int8}) {
+        const auto weights = make_resident(w, pipeline);
+        ASSERT_TRUE(weights);
+        const auto y = multiply(*weights, x);
+        for (std::uint32_t n = 0; n < w.rows; ++n) {
+            EXPECT_FALSE(std::isnan(y[n]));
+            EXPECT_TRUE(std::isnan(y[w.rows + n]));
+            EXPECT_FALSE(std::isnan(y[2 * w.rows + n]));
+        }
+    }
+}
+
+TEST_F(EngineTest, ProgramsAreReusedAndReaimedBetweenWeights) {
+    open({.cached_programs = 2});
+    const Matrix x = Matrix::random(2, 96, 12);
+    std::vector<Matrix> matrices;
+    std::vector<ResidentWeights> resident;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        matrices.push_back(Matrix::random(32 + 32 * (i / 2), 96, 20 + i));   // two shapes, two weights each
+        auto weights = make_resident(matrices.back(), i % 2 == 0 ? Pipeline::fp16 : Pipeline::int8);
+        ASSERT_TRUE(weights);
+        resident.push_back(std::move(*weights));
+    }
+    for (int round = 0; round < 3; ++round) {   // more programs than the cache holds
+        for (std::size_t i = 0; i < resident.size(); ++i) {
+            EXPECT_LT(normalised_error(x, matrices[i], multiply(resident[i], x)), bound(resident[i].shape.pipeline));
+        }
+    }
+}
+
+TEST_F(EngineTest, LargeResultsAreSplitIntoSeveralSubmissions) {
+    open({.largest_output = 64 * 1024});
+    const Matrix w = Matrix::random(256, 64, 13);
+    const Matrix x = Matrix::random(200, 64, 14);
+    const auto weights = make_resident(w, Pipeline::int8);
+    ASSERT_TRUE(weights);
+    EXPECT_LT(normalised_error(x, w, multiply(*weights, x)), bound(Pipeline::int8));
+    EXPECT_EQ(last_report_.submissions, 4U);   // 64 rows each
+    EXPECT_GT(last_report_.predicted_seconds, 0.0);
+}
+
+TEST_F(EngineTest, TransientWeightsGiveTheSameResultAsResidentOnes) {
+    open();
+    const Matrix w = Matrix::random(77, 500, 15);
+    const Matrix x = Matrix::random(6, 500, 16);
+    for (const Pipeline pipeline : {Pipeline::fp16, Pipeline::int8}) {
+        const auto weights = make_resident(w, pipeline);
+        ASSERT_TRUE(weights);
+        std::vector<float> y(6 * 77);
+        const auto done = engine_->with_transient(
+            {77, 500, pipeline}, [&](std::uint32_t row, float* out) { std::copy_n(w.row(row), 500, out); },
+            [&](const Engine::Multiply& multiply) -> Result<void> {
+                NPU_TRY(multiply({x.values.data(), 500, 6}, {y.data(), 77}));
+                return {};
+            });
+        ASSERT_TRUE(done) << done.error().message;
+        EXPECT_EQ(y, multiply(*weights, x));
+    }
+}
+
+TEST_F(EngineTest, EachNumberOfCoresGivesTheSameResult) {
+    const Matrix w = Matrix::random(300, 256, 17);
+    const Matrix x = Matrix::random(20, 256, 18);
+    std::vector<float> first;
+    for (const std::uint32_t cores : {1U, 2U, 3U}) {
+        open({.cores = cores});
+        const auto weights = make_resident(w, Pipeline::fp16);
+        ASSERT_TRUE(weights);
+        const auto y = multiply(*weights, x);
+        if (first.empty()) {
+            first = y;
+        }
+        EXPECT_EQ(y, first) << cores;
+    }
+}
+
+TEST_F(EngineTest, AnExhaustedDeviceIsAnErrorThatSaysWhatToDo) {
+    sim::SimOptions small;
+    small.memory_bytes = std::uint64_t{1} << 20;
+    open({}, small);
+    const Matrix w = Matrix::random(1024, 2048, 19);   // 4 MiB in fp16
+    const auto weights = make_resident(w, Pipeline::fp16);
+    ASSERT_FALSE(weights);
+    EXPECT_EQ(weights.error().code, ErrorCode::out_of_memory);
+    EXPECT_NE(weights.error().message.find("-ngl"), std::string::npos) << weights.error().message;
+}
+
+}  // namespace
+}  // namespace npu::gemm
