@@ -1,0 +1,177 @@
+#include "plugin/executor.h"
+
+#include <cstring>
+
+#include "plugin/host.h"
+#include "plugin/route.h"
+
+namespace npu::plugin {
+
+namespace {
+
+bool is_matmul(const ggml_tensor* node) { return node->op == GGML_OP_MUL_MAT || node->op == GGML_OP_MUL_MAT_ID; }
+
+bool is_computed(const ggml_tensor* node) { return (node->flags & GGML_TENSOR_FLAG_COMPUTE) != 0; }
+
+float* plane_of(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3) {
+    return reinterpret_cast<float*>(static_cast<std::byte*>(tensor->data) + i2 * tensor->nb[2] + i3 * tensor->nb[3]);
+}
+
+// Reads one row of any float or quantised type.
+void read_row(const ggml_tensor* tensor, const std::byte* source, float* destination) {
+    if (tensor->type == GGML_TYPE_F32) {
+        std::memcpy(destination, source, static_cast<std::size_t>(tensor->ne[0]) * sizeof(float));
+    } else {
+        ggml_get_type_traits(tensor->type)->to_float(source, destination, tensor->ne[0]);
+    }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executor>> Executor::create(DeviceContext& context) {
+    NPU_ASSIGN(ggml_backend_dev_t device, cpu_device());
+    ggml_backend_t cpu = ggml_backend_dev_init(device, nullptr);
+    if (cpu == nullptr) {
+        return make_error(ErrorCode::device_failure, "the host's CPU backend could not be initialised");
+    }
+    return std::unique_ptr<Executor>(new Executor(context, cpu));
+}
+
+Executor::~Executor() { ggml_backend_free(cpu_); }
+
+void Executor::set_n_threads(int threads) {
+    if (const auto function = cpu_set_n_threads(); function != nullptr) {
+        function(cpu_, threads);
+    }
+}
+
+void Executor::set_abort_callback(ggml_abort_callback callback, void* data) {
+    if (const auto function = cpu_set_abort_callback(); function != nullptr) {
+        function(cpu_, callback, data);
+    }
+}
+
+ggml_status Executor::compute(ggml_cgraph* graph) {
+    context_.statistics().count_graph();
+    int cpu_first = 0;   // nodes [cpu_first, i) wait for the CPU
+    for (int i = 0; i < graph->n_nodes; ++i) {
+        const ggml_tensor* node = graph->nodes[i];
+        if (!is_matmul(node) || !is_computed(node) || ggml_is_empty(node)) {
+            continue;
+        }
+        const Decision decision = route_matmul(node);
+        if (decision.route == Route::cpu) {
+            context_.statistics().count_cpu_matmul(decision.reason);
+            continue;
+        }
+        if (const ggml_status status = compute_on_cpu(graph, cpu_first, i); status != GGML_STATUS_SUCCESS) {
+            return status;
+        }
+        cpu_first = i + 1;
+        const auto done = multiply(node, decision.route == Route::resident);
+        if (!done) {
+            GGML_LOG_ERROR("ggml-npu: %s: %s\n", node->name, done.error().message.c_str());
+            return done.error().code == ErrorCode::out_of_memory ? GGML_STATUS_ALLOC_FAILED : GGML_STATUS_FAILED;
+        }
+        context_.statistics().count_npu_matmul();
+    }
+    return compute_on_cpu(graph, cpu_first, graph->n_nodes);
+}
+
+ggml_status Executor::compute_on_cpu(ggml_cgraph* graph, int first, int last) {
+    const auto has_work = [&] {
+        for (int i = first; i < last; ++i) {
+            const ggml_tensor* node = graph->nodes[i];
+            const bool is_view = node->op == GGML_OP_NONE || node->op == GGML_OP_VIEW || node->op == GGML_OP_RESHAPE ||
+                                 node->op == GGML_OP_PERMUTE || node->op == GGML_OP_TRANSPOSE;
+            if (!is_view && is_computed(node) && !ggml_is_empty(node)) {
+                return true;
+            }
+        }
+        return false;
+    };
+    if (!has_work()) {
+        return GGML_STATUS_SUCCESS;
+    }
+    ggml_cgraph range = ggml_graph_view(graph, first, last);
+    return ggml_backend_graph_compute(cpu_, &range);
+}
+
+Result<void> Executor::multiply(const ggml_tensor* node, bool resident) {
+    if (!resident) {
+        return multiply_transient(node);
+    }
+    const ResidentTensor* weights = resident_tensor(node->src[0]);
+    if (weights == nullptr) {
+        return make_error(ErrorCode::invalid_argument, "the weights %s were never written to the NPU", node->src[0]->name);
+    }
+    const ggml_tensor* activations = node->src[1];
+    const auto n = static_cast<std::size_t>(node->ne[0]);
+    for (std::int64_t i3 = 0; i3 < activations->ne[3]; ++i3) {
+        for (std::int64_t i2 = 0; i2 < activations->ne[2]; ++i2) {
+            const gemm::RowsView x{float_rows(activations, i2, i3), static_cast<std::size_t>(activations->ne[0]),
+                                   static_cast<std::uint32_t>(activations->ne[1])};
+            NPU_ASSIGN(const gemm::MultiplyReport report,
+                       context_.engine().multiply(weights->weights, x, {plane_of(node, i2, i3), n}));
+            context_.statistics().count_submissions(report.submissions, report.tasks, report.predicted_seconds);
+        }
+    }
+    return {};
+}
+
+Result<void> Executor::multiply_transient(const ggml_tensor* node) {
+    const ggml_tensor* weights = node->src[0];
+    const ggml_tensor* activations = node->src[1];
+    const gemm::WeightsShape shape{static_cast<std::uint32_t>(weights->ne[1]), static_cast<std::uint32_t>(weights->ne[0]),
+                                   *pipeline_for(weights->type)};
+    const std::int64_t share2 = activations->ne[2] / weights->ne[2];   // planes of activations per plane of weights
+    const std::int64_t share3 = activations->ne[3] / weights->ne[3];
+    const auto n = static_cast<std::size_t>(node->ne[0]);
+    for (std::int64_t w3 = 0; w3 < weights->ne[3]; ++w3) {
+        for (std::int64_t w2 = 0; w2 < weights->ne[2]; ++w2) {
+            const auto* plane = static_cast<const std::byte*>(weights->data) + w2 * weights->nb[2] + w3 * weights->nb[3];
+            const auto read = [&](std::uint32_t row, float* destination) {
+                read_row(weights, plane + row * weights->nb[1], destination);
+            };
+            context_.statistics().count_upload(gemm::resident_bytes(shape, context_.engine().chip()));
+            NPU_TRY(context_.engine().with_transient(shape, read, [&](const gemm::Engine::Multiply& multiply) -> Result<void> {
+                for (std::int64_t i3 = w3 * share3; i3 < (w3 + 1) * share3; ++i3) {
+                    for (std::int64_t i2 = w2 * share2; i2 < (w2 + 1) * share2; ++i2) {
+                        const gemm::RowsView x{float_rows(activations, i2, i3),
+                                               static_cast<std::size_t>(activations->ne[0]),
+                                               static_cast<std::uint32_t>(activations->ne[1])};
+                        NPU_ASSIGN(const gemm::MultiplyReport report, multiply(x, {plane_of(node, i2, i3), n}));
+                        context_.statistics().count_submissions(report.submissions, report.tasks,
+                                                                report.predicted_seconds);
+                    }
+                }
+                return {};
+            }));
+        }
+    }
+    return {};
+}
+
+const float* Executor::float_rows(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3) {
+    const auto* plane = static_cast<const std::byte*>(tensor->data) + i2 * tensor->nb[2] + i3 * tensor->nb[3];
+    const auto k = static_cast<std::size_t>(tensor->ne[0]);
+    if (tensor->type == GGML_TYPE_F32 && tensor->nb[0] == sizeof(float) && tensor->nb[1] == k * sizeof(float)) {
+        return reinterpret_cast<const float*>(plane);
+    }
+    rows_.resize(k * static_cast<std::size_t>(tensor->ne[1]));
+    std::vector<std::byte> gathered(ggml_row_size(tensor->type, tensor->ne[0]));
+    const std::size_t element = ggml_type_size(tensor->type);
+    for (std::int64_t row = 0; row < tensor->ne[1]; ++row) {
+        const std::byte* source = plane + row * tensor->nb[1];
+        if (tensor->nb[0] != element) {   // elements of a row are apart, as in a transposed view
+            for (std::size_t i = 0; i < k; ++i) {
+                std::memcpy(gathered.data() + i * element, source + i * tensor->nb[0], element);
+            }
+            source = gathered.data();
+        }
+        read_row(tensor, source, rows_.data() + row * k);
+    }
+    return rows_.data();
+}
+
+}  // namespace npu::plugin

@@ -1,0 +1,90 @@
+#include "plugin/route.h"
+
+#include <string>
+
+#include "base/options.h"
+#include "plugin/weight_buffer.h"
+
+namespace npu::plugin {
+
+namespace {
+
+// ggml stores requirements of a matmul as numbers in its op_params; see ggml_prec_set_src and ggml_prec_set_acc.
+constexpr int hint_index = 1;
+constexpr int source_precision_index = 3;
+
+constexpr int smallest_resident_kernels = 2;   // a "matrix" with one output channel is a scale or a bias
+
+bool is_host_float(ggml_type type) {
+    return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16;
+}
+
+// The least precision that the graph's author allows for the activations.
+bool precision_allowed(const ggml_tensor* node, gemm::Pipeline pipeline) {
+    const int least = ggml_get_op_params_i32(node, source_precision_index);
+    if (least == GGML_PREC_UNDEFINED) {
+        return true;
+    }
+    return least >= (pipeline == gemm::Pipeline::fp16 ? GGML_PREC_F16 : GGML_PREC_Q8);
+}
+
+}  // namespace
+
+std::optional<gemm::Pipeline> pipeline_for(ggml_type type) {
+    if (is_host_float(type)) {
+        return gemm::Pipeline::fp16;
+    }
+    if (ggml_is_quantized(type) && ggml_get_type_traits(type)->to_float != nullptr) {
+        return options() && options()->precision == "fp16" ? gemm::Pipeline::fp16 : gemm::Pipeline::int8;
+    }
+    return std::nullopt;
+}
+
+bool is_weight_matrix(const ggml_tensor* tensor) {
+    return pipeline_for(tensor->type).has_value() && tensor->ne[0] > 0 && tensor->ne[1] >= smallest_resident_kernels &&
+           tensor->ne[2] == 1 && tensor->ne[3] == 1 && ggml_is_contiguous(tensor);
+}
+
+Decision route_matmul(const ggml_tensor* node) {
+    const auto cpu = [](const char* reason) { return Decision{Route::cpu, reason}; };
+    if (node->op == GGML_OP_MUL_MAT_ID) {
+        return cpu("matmul with expert selection has no NPU path yet");
+    }
+    const ggml_tensor* weights = node->src[0];
+    const ggml_tensor* activations = node->src[1];
+    for (int i = 2; i < GGML_MAX_SRC; ++i) {
+        if (node->src[i] != nullptr) {
+            return cpu("unknown additional operand");
+        }
+    }
+    if (node->type != GGML_TYPE_F32 || !is_host_float(activations->type)) {
+        return cpu("activation type has no NPU path");
+    }
+    if (ggml_get_op_params_i32(node, hint_index) != GGML_HINT_NONE) {
+        return cpu("a Hadamard rotation is cheaper on the CPU");
+    }
+    const auto pipeline = pipeline_for(weights->type);
+    if (!pipeline) {
+        return cpu("weight type has no NPU path");
+    }
+    if (!precision_allowed(node, *pipeline)) {
+        return cpu("the graph asks for more precise activations");
+    }
+    if (const ResidentTensor* resident = resident_tensor(weights); resident != nullptr) {
+        return {Route::resident, ""};
+    }
+    if (weights->buffer != nullptr && is_weight_buffer(weights->buffer)) {
+        // Not uploaded yet (the loader is asking), or a view into a weight, which has no address of its own.
+        return weights->view_src == nullptr && is_weight_matrix(weights) ? Decision{Route::resident, ""}
+                                                                         : cpu("a view of NPU weights");
+    }
+    if (weights->op != GGML_OP_NONE || weights->view_src != nullptr) {
+        return cpu("both operands are computed at run time (attention)");
+    }
+    if (weights->buffer != nullptr && ggml_backend_buffer_get_usage(weights->buffer) == GGML_BACKEND_BUFFER_USAGE_WEIGHTS) {
+        return cpu("the weights were kept in host memory (-ngl, -ot, or too small a matrix)");
+    }
+    return {Route::transient, ""};
+}
+
+}  // namespace npu::plugin

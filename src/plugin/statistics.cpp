@@ -1,0 +1,82 @@
+#include "plugin/statistics.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace npu::plugin {
+
+void Statistics::count_npu_matmul() {
+    const std::lock_guard lock(mutex_);
+    ++matmul_npu_;
+}
+
+void Statistics::count_cpu_matmul(const char* reason) {
+    const std::lock_guard lock(mutex_);
+    ++cpu_reasons_[reason];
+}
+
+void Statistics::count_submissions(std::size_t submissions, std::size_t tasks, double predicted_seconds) {
+    const std::lock_guard lock(mutex_);
+    submissions_ += submissions;
+    tasks_ += tasks;
+    predicted_seconds_ += predicted_seconds;
+}
+
+void Statistics::count_upload(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (graphs_ != 0) {
+        uploaded_after_load_ += bytes;
+    }
+}
+
+void Statistics::count_graph() {
+    const std::lock_guard lock(mutex_);
+    ++graphs_;
+}
+
+void Statistics::add_resident(std::ptrdiff_t bytes) {
+    const std::lock_guard lock(mutex_);
+    resident_bytes_ += static_cast<std::size_t>(bytes);
+    peak_resident_bytes_ = std::max(peak_resident_bytes_, resident_bytes_);
+}
+
+std::string Statistics::to_json(const std::string& device) const {
+    const std::lock_guard lock(mutex_);
+    std::size_t matmul_cpu = 0;
+    for (const auto& [reason, count] : cpu_reasons_) {
+        matmul_cpu += count;
+    }
+    const nlohmann::ordered_json json{
+        {"device", device},
+        {"matmul_npu", matmul_npu_},
+        {"matmul_cpu", matmul_cpu},
+        {"cpu_reasons", cpu_reasons_.empty() ? nlohmann::ordered_json::object() : nlohmann::ordered_json(cpu_reasons_)},
+        {"submissions", submissions_},
+        {"tasks", tasks_},
+        {"weight_bytes_resident", peak_resident_bytes_},
+        {"weight_bytes_uploaded_after_load", uploaded_after_load_},
+        {"predicted_seconds", predicted_seconds_},
+    };
+    return json.dump(2) + "\n";
+}
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+    const std::string temporary = path + ".part";
+    std::FILE* file = std::fopen(temporary.c_str(), "we");
+    if (file == nullptr) {
+        return make_error(ErrorCode::not_found, "cannot write %s: %s", temporary.c_str(), std::strerror(errno));
+    }
+    const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    const bool closed = std::fclose(file) == 0;
+    if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
+        const Error error = make_error(ErrorCode::device_failure, "cannot write %s: %s", path.c_str(), std::strerror(errno));
+        std::remove(temporary.c_str());
+        return error;
+    }
+    return {};
+}
+
+}  // namespace npu::plugin

@@ -1,0 +1,46 @@
+// What a run did, counted where it happens and written as JSON when the device closes. Nothing that runs on the CPU
+// instead of the NPU is silent: each such matmul is counted under its reason.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "base/result.h"
+
+namespace npu::plugin {
+
+// Thread-safe.
+class Statistics {
+  public:
+    void count_npu_matmul();
+    void count_cpu_matmul(const char* reason);
+    // Work of one multiplication, as the engine reports it.
+    void count_submissions(std::size_t submissions, std::size_t tasks, double predicted_seconds);
+    // Weights written to the device. Those written after the first graph ran count as uploaded after load.
+    void count_upload(std::size_t bytes);
+    void count_graph();
+    // Device memory that holds weights grew (or shrank) by `bytes`. The statistics report the largest amount.
+    void add_resident(std::ptrdiff_t bytes);
+
+    // The counts as JSON; `device` is the device's description.
+    [[nodiscard]] std::string to_json(const std::string& device) const;
+
+  private:
+    mutable std::mutex mutex_;
+    std::size_t matmul_npu_ = 0;
+    std::map<std::string, std::size_t> cpu_reasons_;
+    std::size_t submissions_ = 0;
+    std::size_t tasks_ = 0;
+    std::size_t graphs_ = 0;
+    std::size_t resident_bytes_ = 0;
+    std::size_t peak_resident_bytes_ = 0;
+    std::size_t uploaded_after_load_ = 0;
+    double predicted_seconds_ = 0;
+};
+
+// Writes `text` to `path`, through a temporary file beside it so that a reader never sees half of it.
+Result<void> write_file(const std::string& path, const std::string& text);
+
+}  // namespace npu::plugin

@@ -1,0 +1,277 @@
+// The plugin through ggml's public interface: weights in its own buffer type, which test-backend-ops never uses.
+#include <ggml-backend.h>
+#include <ggml-cpu.h>
+#include <ggml.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Unload {
+    void operator()(ggml_context* context) const { ggml_free(context); }
+    void operator()(ggml_backend_buffer* buffer) const { ggml_backend_buffer_free(buffer); }
+    void operator()(ggml_backend* backend) const { ggml_backend_free(backend); }
+};
+template <typename T>
+using Owned = std::unique_ptr<T, Unload>;
+
+std::string log_text;
+
+ggml_backend_reg_t plugin_registry() {
+    static ggml_backend_reg_t registry = [] {
+        ggml_log_set([](ggml_log_level, const char* text, void*) { log_text += text; }, nullptr);
+        ggml_backend_load_all_from_path(HOST_LIBRARIES);
+        return ggml_backend_load(PLUGIN_PATH);
+    }();
+    return registry;
+}
+
+class PluginTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        ASSERT_NE(plugin_registry(), nullptr) << log_text;
+        device_ = ggml_backend_reg_dev_get(plugin_registry(), 0);
+        const auto extra = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
+            ggml_backend_reg_get_proc_address(plugin_registry(), "ggml_backend_dev_get_extra_bufts"));
+        ASSERT_NE(extra, nullptr);
+        weight_type_ = extra(device_)[0];
+        context_.reset(ggml_init({64 * 1024 * 1024, nullptr, true}));
+    }
+
+    // A weight in the NPU's own memory, filled with random values of its type; `bytes` receives what was set.
+    ggml_tensor* make_weights(ggml_type type, std::int64_t k, std::int64_t n, std::vector<std::uint8_t>& bytes) {
+        ggml_tensor* tensor = ggml_new_tensor_2d(context_.get(), type, k, n);
+        buffers_.emplace_back(ggml_backend_buft_alloc_buffer(
+            weight_type_, ggml_backend_buft_get_alloc_size(weight_type_, tensor) + 256));
+        EXPECT_NE(buffers_.back(), nullptr);
+        ggml_backend_buffer_set_usage(buffers_.back().get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+        ggml_backend_tensor_alloc(buffers_.back().get(), tensor, ggml_backend_buffer_get_base(buffers_.back().get()));
+        std::vector<float> floats(static_cast<std::size_t>(k * n));
+        std::mt19937 random(static_cast<std::uint32_t>(k + n + type));
+        std::normal_distribution<float> normal(0.0F, 0.7F);
+        for (float& value : floats) {
+            value = normal(random);
+        }
+        bytes.resize(ggml_nbytes(tensor));
+        ggml_quantize_chunk(type, floats.data(), bytes.data(), 0, n, k, nullptr);
+        return tensor;
+    }
+
+    // Runs node = MUL_MAT(weights, x) on `backend` with x in host memory.
+    std::vector<float> multiply(ggml_backend_t backend, ggml_tensor* weights, const std::vector<float>& x,
+                                std::array<std::int64_t, 4> shape) {
+        Owned<ggml_context> context(ggml_init({16 * 1024 * 1024, nullptr, true}));
+        ggml_tensor* input = ggml_new_tensor(context.get(), GGML_TYPE_F32, 4, shape.data());
+        ggml_tensor* output = ggml_mul_mat(context.get(), weights, input);
+        Owned<ggml_backend_buffer> buffer(
+            ggml_backend_alloc_ctx_tensors_from_buft(context.get(), ggml_backend_cpu_buffer_type()));
+        ggml_backend_tensor_set(input, x.data(), 0, ggml_nbytes(input));
+        ggml_cgraph* graph = ggml_new_graph(context.get());
+        ggml_build_forward_expand(graph, output);
+        EXPECT_EQ(ggml_backend_graph_compute(backend, graph), GGML_STATUS_SUCCESS) << log_text;
+        std::vector<float> y(static_cast<std::size_t>(ggml_nelements(output)));
+        ggml_backend_tensor_get(output, y.data(), 0, ggml_nbytes(output));
+        return y;
+    }
+
+    ggml_backend_dev_t device_ = nullptr;
+    ggml_backend_buffer_type_t weight_type_ = nullptr;
+    std::vector<Owned<ggml_backend_buffer>> buffers_;
+    Owned<ggml_context> context_;
+};
+
+const ggml_type resident_types[] = {GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_F32, GGML_TYPE_Q8_0,
+                                    GGML_TYPE_Q4_0, GGML_TYPE_Q4_K, GGML_TYPE_Q6_K};
+
+TEST_F(PluginTest, TheDeviceSaysWhatItIs) {
+    EXPECT_STREQ(ggml_backend_dev_name(device_), "NPU0");
+    EXPECT_STREQ(ggml_backend_dev_description(device_), "Rockchip RK3588 (simulated, rknpu)");
+    EXPECT_EQ(ggml_backend_dev_type(device_), GGML_BACKEND_DEVICE_TYPE_GPU);
+    EXPECT_EQ(ggml_backend_dev_buffer_type(device_), ggml_backend_cpu_buffer_type());
+    EXPECT_FALSE(ggml_backend_buft_is_host(weight_type_));
+    std::size_t free = 0;
+    std::size_t total = 0;
+    ggml_backend_dev_memory(device_, &free, &total);
+    EXPECT_GT(free, 0U);
+    EXPECT_LE(free, total);
+    EXPECT_LE(total, std::size_t{4} << 30) << "one address window";
+}
+
+TEST_F(PluginTest, LoadingTwiceGivesTheSameRegistry) { EXPECT_EQ(ggml_backend_load(PLUGIN_PATH), plugin_registry()); }
+
+TEST_F(PluginTest, AHostOfAnotherVersionIsRefusedWithBothVersions) {
+    ASSERT_NE(plugin_registry(), nullptr);
+    log_text.clear();
+    EXPECT_EQ(ggml_backend_load(MISMATCHED_PLUGIN_PATH), nullptr);
+    EXPECT_NE(log_text.find("0.0.1-other (commit 1234567)"), std::string::npos) << log_text;
+    EXPECT_NE(log_text.find(ggml_version()), std::string::npos) << log_text;
+    EXPECT_NE(log_text.find("GGML_NPU_ANY_HOST=1"), std::string::npos) << log_text;
+}
+
+TEST_F(PluginTest, EveryTypeGivesBackTheBytesThatWereSet) {
+    for (const ggml_type type : resident_types) {
+        std::vector<std::uint8_t> bytes;
+        ggml_tensor* weights = make_weights(type, 512, 37, bytes);
+        ggml_backend_tensor_set(weights, bytes.data(), 0, bytes.size());
+        std::vector<std::uint8_t> back(bytes.size());
+        ggml_backend_tensor_get(weights, back.data(), 0, back.size());
+        EXPECT_EQ(back, bytes) << ggml_type_name(type);
+        std::vector<std::uint8_t> part(100);
+        ggml_backend_tensor_get(weights, part.data(), 33, part.size());
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.begin() + 33)) << ggml_type_name(type);
+    }
+}
+
+TEST_F(PluginTest, HalvesWithNansAndInfinitiesComeBackBitForBit) {
+    std::vector<std::uint8_t> bytes;
+    ggml_tensor* weights = make_weights(GGML_TYPE_F16, 256, 256, bytes);
+    for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+        reinterpret_cast<std::uint16_t*>(bytes.data())[bits] = static_cast<std::uint16_t>(bits);
+    }
+    ggml_backend_tensor_set(weights, bytes.data(), 0, bytes.size());
+    std::vector<std::uint8_t> back(bytes.size());
+    ggml_backend_tensor_get(weights, back.data(), 0, back.size());
+    EXPECT_EQ(back, bytes);
+}
+
+TEST_F(PluginTest, AWeightThatArrivesInPiecesIsTheSame) {
+    Owned<ggml_backend> npu(ggml_backend_dev_init(device_, nullptr));
+    std::vector<float> x(512 * 3);
+    std::mt19937 random(5);
+    for (float& value : x) {
+        value = std::normal_distribution<float>()(random);
+    }
+    for (const ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0}) {
+        std::vector<std::uint8_t> bytes;
+        ggml_tensor* whole = make_weights(type, 512, 37, bytes);
+        ggml_backend_tensor_set(whole, bytes.data(), 0, bytes.size());
+        ggml_tensor* pieces = make_weights(type, 512, 37, bytes);
+        const std::size_t half = bytes.size() / 2;
+        ggml_backend_tensor_set(pieces, bytes.data() + half, half, bytes.size() - half);
+        ggml_backend_tensor_set(pieces, bytes.data(), 0, half);
+        EXPECT_EQ(multiply(npu.get(), pieces, x, {512, 3, 1, 1}), multiply(npu.get(), whole, x, {512, 3, 1, 1}));
+    }
+}
+
+TEST_F(PluginTest, ResidentWeightsOfEveryTypeMultiplyAsTheCpuDoes) {
+    Owned<ggml_backend> npu(ggml_backend_dev_init(device_, nullptr));
+    Owned<ggml_backend> cpu(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr));
+    for (const ggml_type type : resident_types) {
+        for (const auto& shape : {std::array<std::int64_t, 4>{512, 1, 1, 1}, {512, 7, 1, 1}, {512, 3, 2, 2}}) {
+            std::vector<std::uint8_t> bytes;
+            ggml_tensor* weights = make_weights(type, 512, 70, bytes);
+            ggml_backend_tensor_set(weights, bytes.data(), 0, bytes.size());
+            ggml_tensor* host = ggml_new_tensor_2d(context_.get(), type, 512, 70);
+            buffers_.emplace_back(ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), ggml_nbytes(host)));
+            ggml_backend_tensor_alloc(buffers_.back().get(), host, ggml_backend_buffer_get_base(buffers_.back().get()));
+            ggml_backend_tensor_set(host, bytes.data(), 0, bytes.size());
+            std::vector<float> x(static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]));
+            std::mt19937 random(6);
+            for (float& value : x) {
+                value = std::normal_distribution<float>()(random);
+            }
+            const auto ours = multiply(npu.get(), weights, x, shape);
+            const auto theirs = multiply(cpu.get(), host, x, shape);
+            double error = 0;
+            double energy = 0;
+            for (std::size_t i = 0; i < ours.size(); ++i) {
+                error += std::pow(static_cast<double>(ours[i]) - theirs[i], 2);
+                energy += std::pow(static_cast<double>(theirs[i]), 2);
+            }
+            EXPECT_LT(error / energy, 3e-4) << ggml_type_name(type) << " rows " << shape[1];
+            EXPECT_GT(energy, 1.0) << "a product of zeros would prove nothing";
+        }
+    }
+}
+
+TEST_F(PluginTest, SupportsOpGivesTheSameAnswerEachTimeAndBeforeAndAfterWork) {
+    Owned<ggml_backend> npu(ggml_backend_dev_init(device_, nullptr));
+    std::vector<std::uint8_t> bytes;
+    ggml_tensor* weights = make_weights(GGML_TYPE_Q8_0, 512, 64, bytes);
+    Owned<ggml_context> context(ggml_init({1024 * 1024, nullptr, true}));
+    ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, 512, 4);
+    ggml_tensor* good = ggml_mul_mat(context.get(), weights, input);
+    ggml_tensor* rows = ggml_new_tensor_1d(context.get(), GGML_TYPE_I32, 4);
+    ggml_tensor* bad = ggml_get_rows(context.get(), weights, rows);   // reads NPU memory as the CPU would: impossible
+    const auto ask = [&](ggml_tensor* op) {
+        bool first = ggml_backend_dev_supports_op(device_, op);
+        for (int i = 0; i < 10; ++i) {
+            EXPECT_EQ(ggml_backend_dev_supports_op(device_, op), first);
+        }
+        return first;
+    };
+    EXPECT_TRUE(ask(good));
+    EXPECT_FALSE(ask(bad));
+    ggml_backend_tensor_set(weights, bytes.data(), 0, bytes.size());
+    multiply(npu.get(), weights, std::vector<float>(512, 1.0F), {512, 1, 1, 1});
+    EXPECT_TRUE(ask(good));
+    EXPECT_FALSE(ask(bad));
+}
+
+TEST_F(PluginTest, AMatmulThatAsksForMorePreciseActivationsGoesElsewhere) {
+    std::vector<std::uint8_t> bytes;
+    ggml_tensor* int8_weights = make_weights(GGML_TYPE_Q8_0, 512, 64, bytes);
+    ggml_tensor* fp16_weights = make_weights(GGML_TYPE_F16, 512, 64, bytes);
+    Owned<ggml_context> context(ggml_init({1024 * 1024, nullptr, true}));
+    ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, 512, 4);
+    const auto supported = [&](ggml_tensor* weights, ggml_prec least) {
+        ggml_tensor* node = ggml_mul_mat(context.get(), weights, input);
+        EXPECT_TRUE(ggml_prec_set_src(node, least, 1));
+        return ggml_backend_dev_supports_op(device_, node);
+    };
+    EXPECT_TRUE(supported(int8_weights, GGML_PREC_Q8));
+    EXPECT_FALSE(supported(int8_weights, GGML_PREC_F16));
+    EXPECT_TRUE(supported(fp16_weights, GGML_PREC_F16));
+    EXPECT_FALSE(supported(fp16_weights, GGML_PREC_F32));
+}
+
+TEST_F(PluginTest, ATensorThatIsNoMatrixIsKeptAsItIs) {
+    ggml_tensor* vector = ggml_new_tensor_1d(context_.get(), GGML_TYPE_F32, 100);
+    buffers_.emplace_back(ggml_backend_buft_alloc_buffer(weight_type_, 4096));
+    ggml_backend_tensor_alloc(buffers_.back().get(), vector, ggml_backend_buffer_get_base(buffers_.back().get()));
+    std::vector<float> values(100, 3.5F);
+    ggml_backend_tensor_set(vector, values.data(), 0, 400);
+    std::vector<float> back(100);
+    ggml_backend_tensor_get(vector, back.data(), 0, 400);
+    EXPECT_EQ(back, values);
+    ggml_backend_tensor_memset(vector, 0, 40, 40);
+    ggml_backend_tensor_get(vector, back.data(), 0, 400);
+    EXPECT_EQ(back[9], 3.5F);
+    EXPECT_EQ(back[10], 0.0F);
+    EXPECT_EQ(back[20], 3.5F);
+}
+
+TEST_F(PluginTest, ClosingTheDeviceWritesTheStatistics) {
+    const char* path = std::getenv("GGML_NPU_STATS");
+    ASSERT_NE(path, nullptr) << "set by the test's environment";
+    {
+        Owned<ggml_backend> npu(ggml_backend_dev_init(device_, nullptr));
+        std::vector<std::uint8_t> bytes;
+        ggml_tensor* weights = make_weights(GGML_TYPE_Q8_0, 512, 64, bytes);
+        ggml_backend_tensor_set(weights, bytes.data(), 0, bytes.size());
+        multiply(npu.get(), weights, std::vector<float>(512, 1.0F), {512, 1, 1, 1});
+    }
+    std::ifstream file(path);
+    const auto json = nlohmann::json::parse(file);
+    EXPECT_EQ(json["device"], "Rockchip RK3588 (simulated, rknpu)");
+    EXPECT_EQ(json["matmul_npu"], 1);
+    EXPECT_EQ(json["matmul_cpu"], 0);
+    EXPECT_TRUE(json["cpu_reasons"].empty());
+    EXPECT_EQ(json["submissions"], 1);
+    EXPECT_GE(json["tasks"], 1);
+    EXPECT_EQ(json["weight_bytes_resident"], 512 * 64);
+    EXPECT_EQ(json["weight_bytes_uploaded_after_load"], 0);
+    EXPECT_GT(json["predicted_seconds"], 0.0);
+}
+
+}  // namespace
