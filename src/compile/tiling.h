@@ -48,7 +48,8 @@ struct PlanOptions {
     // One weight bank with narrow N hung the NPU until power-cycle (fp16, K = 1024, M > 128).
     std::uint32_t min_weight_banks = 2;
 
-    // Largest K of a task; 0 means the chip's limit. Smaller tiles leave room for more rows.
+    // Largest K of a task; 0 means the chip's limit. Smaller tiles leave room for more rows, so weights are streamed
+    // fewer times when M is large; but the host adds more partial results, and it must not depend on M.
     std::uint32_t max_k = 0;
     // Keep weights that fit their banks for the next M tile of the same core. Only valid inside one uninterrupted
     // hardware chain: published runs with one kick per task computed whole tiles from the wrong operand.

@@ -9,7 +9,6 @@
 #include "compile/program.h"
 #include "gemm/reduce.h"
 #include "rockchip/checker.h"
-#include "rockchip/timing.h"
 
 namespace npu::gemm {
 
@@ -29,6 +28,8 @@ struct Engine::CachedProgram {
 
 namespace {
 
+constexpr std::uint32_t rows_per_pack = 32;   // packing several rows at once writes whole cache lines
+
 // Grows a scratch buffer to at least `bytes`.
 Result<void> reserve(device::Device& device, std::unique_ptr<device::Buffer>& buffer, std::size_t bytes) {
     if (buffer == nullptr || buffer->bytes() < bytes) {
@@ -36,19 +37,6 @@ Result<void> reserve(device::Device& device, std::unique_ptr<device::Buffer>& bu
         NPU_ASSIGN(buffer, device.allocate(bytes));
     }
     return {};
-}
-
-double predict(const compile::Plan& plan, const rockchip::ChipProfile& chip) {
-    std::vector<double> chains;
-    for (const auto& core : plan.cores) {
-        double seconds = 0;
-        for (const compile::TaskTile& tile : core) {
-            seconds += rockchip::task_seconds(compile::tile_work(plan, tile), chip,
-                                              static_cast<std::uint32_t>(plan.cores.size()));
-        }
-        chains.push_back(seconds);
-    }
-    return rockchip::submission_seconds(chains, chip);
 }
 
 }  // namespace
@@ -94,16 +82,7 @@ Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, T
     NPU_TRY(reserve(device_, output_, plan.output_bytes()));
     NPU_TRY(aim(*cached, weights));
 
-    const std::uint32_t element = compile::element_bytes(plan.shape.input);
-    std::vector<float> scales(x.rows);
-    std::vector<std::byte> row(std::size_t{k} * element);
-    const compile::FeatureLayout layout = plan.feature_layout();
-    for (std::uint32_t m = 0; m < x.rows; ++m) {
-        const float* source = x.data + m * x.stride;
-        scales[m] = pipeline == Pipeline::fp16 ? convert_fp16(source, k, reinterpret_cast<std::uint16_t*>(row.data()))
-                                               : quantise_int8(source, k, reinterpret_cast<std::int8_t*>(row.data()));
-        compile::pack_features(layout, {row.data(), row.size()}, m, 1, k, features_->data());
-    }
+    const std::vector<float> scales = write_features(plan, pipeline, x);
     NPU_TRY(features_->to_device(0, plan.feature_bytes()));
 
     NPU_TRY(device_.run(cached->chains, options_.deadline));
@@ -114,6 +93,26 @@ Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, T
     report.tasks += plan.task_count();
     report.predicted_seconds += cached->predicted_seconds;
     return {};
+}
+
+std::vector<float> Engine::write_features(const compile::Plan& plan, Pipeline pipeline, RowsView x) {
+    const std::uint32_t k = plan.shape.k;
+    const compile::FeatureLayout layout = plan.feature_layout();
+    const std::size_t stride = std::size_t{k} * compile::element_bytes(plan.shape.input);
+    std::vector<float> scales(x.rows);
+    quantised_.resize(rows_per_pack * stride);
+    for (std::uint32_t first = 0; first < x.rows; first += rows_per_pack) {
+        const std::uint32_t count = std::min(rows_per_pack, x.rows - first);
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const float* source = x.data + (first + i) * x.stride;
+            std::byte* target = quantised_.data() + i * stride;
+            scales[first + i] = pipeline == Pipeline::fp16
+                                    ? convert_fp16(source, k, reinterpret_cast<std::uint16_t*>(target))
+                                    : quantise_int8(source, k, reinterpret_cast<std::int8_t*>(target));
+        }
+        compile::pack_features(layout, {quantised_.data(), stride}, first, count, k, features_->data());
+    }
+    return scales;
 }
 
 Result<Engine::CachedProgram*> Engine::program_for(const WeightsShape& shape, std::uint32_t rows) {
@@ -133,7 +132,7 @@ Result<Engine::CachedProgram*> Engine::program_for(const WeightsShape& shape, st
     NPU_ASSIGN(cached->plan, compile::plan_matmul({rows, shape.n, shape.k, input_precision(shape.pipeline),
                                                    output_precision(shape.pipeline)},
                                                   chip(), plan_with));
-    cached->predicted_seconds = predict(cached->plan, chip());
+    cached->predicted_seconds = compile::predicted_seconds(cached->plan, chip());
     NPU_ASSIGN(cached->program, compile::build_program(cached->plan, compile::Addresses{}, chip()));
     NPU_ASSIGN(cached->buffer, device_.allocate(cached->program.words.size() * sizeof(std::uint64_t)));
     for (const compile::TaskEntry& task : cached->program.tasks) {

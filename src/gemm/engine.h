@@ -17,6 +17,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "base/result.h"
 #include "device/device.h"
@@ -73,6 +74,7 @@ class Engine {
 
     Result<MultiplyReport> multiply_locked(const ResidentWeights& weights, RowsView x, TargetView y);
     Result<void> multiply_rows(const ResidentWeights& weights, RowsView x, TargetView y, MultiplyReport& report);
+    std::vector<float> write_features(const compile::Plan& plan, Pipeline pipeline, RowsView x);   // returns row scales
     Result<CachedProgram*> program_for(const WeightsShape& shape, std::uint32_t rows);
     Result<void> aim(CachedProgram& program, const ResidentWeights& weights);
     Result<void> check(const CachedProgram& program, const ResidentWeights& weights) const;
@@ -83,6 +85,7 @@ class Engine {
     std::unique_ptr<device::Buffer> features_;
     std::unique_ptr<device::Buffer> output_;
     std::unique_ptr<device::Buffer> transient_;
+    std::vector<std::byte> quantised_;                     // rows on their way to features_
     std::list<std::unique_ptr<CachedProgram>> programs_;   // most recently used first
 };
 

@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(ManyChannels, EngineShapes,
 TEST_F(EngineTest, ARowIsTheSameAloneAndInAnyBatch) {
     open();
     for (const Pipeline pipeline : {Pipeline::fp16, Pipeline::int8}) {
-        const Matrix w = Matrix::random(70, 9000, 3);   // two K tiles
+        const Matrix w = Matrix::random(70, 9000, 3);   // several K tiles
         const Matrix x = Matrix::random(41, 9000, 4);
         const auto weights = make_resident(w, pipeline);
         ASSERT_TRUE(weights);
@@ -154,7 +154,7 @@ TEST_F(EngineTest, ARowIsTheSameAloneAndInAnyBatch) {
 
 TEST_F(EngineTest, Int8SumsAreExactAcrossKTiles) {
     open();
-    const std::uint32_t k = 20000;   // three tiles; the largest possible sum needs more than 24 bits
+    const std::uint32_t k = 20000;   // ten tiles; the largest possible sum needs more than 24 bits
     Matrix w = Matrix::random(40, k, 5);
     Matrix x = Matrix::random(3, k, 6);
     for (Matrix* matrix : {&w, &x}) {   // integers of the full int8 range, so that quantising changes nothing
