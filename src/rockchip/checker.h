@@ -31,12 +31,12 @@ enum class Severity {
     refuse,   // must not be submitted
 };
 
-// What would happen; `Violation::consequence` is one of these.
+// What would happen; `Violation::consequence` points to one of these, so that addresses may be compared.
 namespace consequence {
-inline constexpr const char* hangs = "hangs";
-inline constexpr const char* corrupts = "silent corruption";
-inline constexpr const char* dma_error = "DMA error";
-inline constexpr const char* not_understood = "refused as not understood";
+inline constexpr char hangs[] = "hangs";
+inline constexpr char corrupts[] = "silent corruption";
+inline constexpr char dma_error[] = "DMA error";
+inline constexpr char not_understood[] = "refused as not understood";
 }  // namespace consequence
 
 // A device buffer that the job may touch.
