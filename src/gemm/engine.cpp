@@ -66,7 +66,7 @@ Result<MultiplyReport> Engine::multiply_locked(const ResidentWeights& weights, R
     const std::size_t row_bytes =
         std::size_t{compile::padded_kernels(input_precision(weights.shape.pipeline), weights.shape.n)} * 4 * tiles.size();
     const auto most_rows = static_cast<std::uint32_t>(
-        std::clamp<std::size_t>(options_.largest_output / row_bytes, 1, std::max<std::uint32_t>(x.rows, 1)));
+        std::clamp<std::size_t>(options_.largest_output / row_bytes, 1, options_.largest_rows));
     for (std::uint32_t first = 0; first < x.rows; first += most_rows) {
         const RowsView rows{x.data + first * x.stride, x.stride, std::min(most_rows, x.rows - first)};
         NPU_TRY(multiply_rows(weights, rows, {y.data + first * y.stride, y.stride}, report));

@@ -30,7 +30,9 @@ struct EngineOptions {
     std::chrono::milliseconds deadline{2000};
     bool check_programs = true;         // every new program passes rockchip::check_program before its first run
     std::size_t cached_programs = 128;
-    std::size_t largest_output = std::size_t{64} << 20;   // bytes of partial sums per submission; more rows are split
+    // More rows than these allow are split into several submissions.
+    std::size_t largest_output = std::size_t{64} << 20;   // bytes of partial sums
+    std::uint32_t largest_rows = 4096;                    // keeps the tasks of a core below the driver's 4095
 };
 
 // M float rows of K (or N) values; row r begins at data + r * stride.

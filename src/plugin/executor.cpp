@@ -52,7 +52,6 @@ void Executor::set_abort_callback(ggml_abort_callback callback, void* data) {
 }
 
 ggml_status Executor::compute(ggml_cgraph* graph) {
-    context_.statistics().count_graph();
     int cpu_first = 0;   // nodes [cpu_first, i) wait for the CPU
     for (int i = 0; i < graph->n_nodes; ++i) {
         const ggml_tensor* node = graph->nodes[i];
@@ -133,7 +132,7 @@ Result<void> Executor::multiply_transient(const ggml_tensor* node) {
             const auto read = [&](std::uint32_t row, float* destination) {
                 read_row(weights, plane + row * weights->nb[1], destination);
             };
-            context_.statistics().count_upload(gemm::resident_bytes(shape, context_.engine().chip()));
+            context_.statistics().count_late_upload(gemm::resident_bytes(shape, context_.engine().chip()));
             NPU_TRY(context_.engine().with_transient(shape, read, [&](const gemm::Engine::Multiply& multiply) -> Result<void> {
                 for (std::int64_t i3 = w3 * share3; i3 < (w3 + 1) * share3; ++i3) {
                     for (std::int64_t i2 = w2 * share2; i2 < (w2 + 1) * share2; ++i2) {
@@ -155,21 +154,12 @@ Result<void> Executor::multiply_transient(const ggml_tensor* node) {
 const float* Executor::float_rows(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3) {
     const auto* plane = static_cast<const std::byte*>(tensor->data) + i2 * tensor->nb[2] + i3 * tensor->nb[3];
     const auto k = static_cast<std::size_t>(tensor->ne[0]);
-    if (tensor->type == GGML_TYPE_F32 && tensor->nb[0] == sizeof(float) && tensor->nb[1] == k * sizeof(float)) {
+    if (tensor->type == GGML_TYPE_F32 && tensor->nb[1] == k * sizeof(float)) {
         return reinterpret_cast<const float*>(plane);
     }
     rows_.resize(k * static_cast<std::size_t>(tensor->ne[1]));
-    std::vector<std::byte> gathered(ggml_row_size(tensor->type, tensor->ne[0]));
-    const std::size_t element = ggml_type_size(tensor->type);
     for (std::int64_t row = 0; row < tensor->ne[1]; ++row) {
-        const std::byte* source = plane + row * tensor->nb[1];
-        if (tensor->nb[0] != element) {   // elements of a row are apart, as in a transposed view
-            for (std::size_t i = 0; i < k; ++i) {
-                std::memcpy(gathered.data() + i * element, source + i * tensor->nb[0], element);
-            }
-            source = gathered.data();
-        }
-        read_row(tensor, source, rows_.data() + row * k);
+        read_row(tensor, plane + row * tensor->nb[1], rows_.data() + row * k);
     }
     return rows_.data();
 }

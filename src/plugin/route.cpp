@@ -60,6 +60,9 @@ Decision route_matmul(const ggml_tensor* node) {
     if (node->type != GGML_TYPE_F32 || !is_host_float(activations->type)) {
         return cpu("activation type has no NPU path");
     }
+    if (activations->nb[0] != ggml_type_size(activations->type)) {
+        return cpu("the values of an activation row are apart in memory");
+    }
     if (ggml_get_op_params_i32(node, hint_index) != GGML_HINT_NONE) {
         return cpu("a Hadamard rotation is cheaper on the CPU");
     }

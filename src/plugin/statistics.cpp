@@ -25,16 +25,9 @@ void Statistics::count_submissions(std::size_t submissions, std::size_t tasks, d
     predicted_seconds_ += predicted_seconds;
 }
 
-void Statistics::count_upload(std::size_t bytes) {
+void Statistics::count_late_upload(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    if (graphs_ != 0) {
-        uploaded_after_load_ += bytes;
-    }
-}
-
-void Statistics::count_graph() {
-    const std::lock_guard lock(mutex_);
-    ++graphs_;
+    uploaded_after_load_ += bytes;
 }
 
 void Statistics::add_resident(std::ptrdiff_t bytes) {

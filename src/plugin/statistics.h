@@ -18,9 +18,9 @@ class Statistics {
     void count_cpu_matmul(const char* reason);
     // Work of one multiplication, as the engine reports it.
     void count_submissions(std::size_t submissions, std::size_t tasks, double predicted_seconds);
-    // Weights written to the device. Those written after the first graph ran count as uploaded after load.
-    void count_upload(std::size_t bytes);
-    void count_graph();
+    // Weights written to the device other than by loading them: host matrices uploaded for one multiplication, and
+    // resident weights that are written a second time.
+    void count_late_upload(std::size_t bytes);
     // Device memory that holds weights grew (or shrank) by `bytes`. The statistics report the largest amount.
     void add_resident(std::ptrdiff_t bytes);
 
@@ -33,7 +33,6 @@ class Statistics {
     std::map<std::string, std::size_t> cpu_reasons_;
     std::size_t submissions_ = 0;
     std::size_t tasks_ = 0;
-    std::size_t graphs_ = 0;
     std::size_t resident_bytes_ = 0;
     std::size_t peak_resident_bytes_ = 0;
     std::size_t uploaded_after_load_ = 0;

@@ -24,6 +24,7 @@ struct Slot {
     std::optional<ResidentTensor> resident;
     std::vector<std::byte> original;     // bytes as they were set; empty when the resident form gives them back
     std::size_t received = 0;            // bytes of a tensor that arrives in pieces
+    std::size_t uploads = 0;
 };
 
 struct BufferContext {
@@ -62,8 +63,10 @@ void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot
         return;
     }
     slot.resident = ResidentTensor{std::move(*prepared)};
-    context.device.statistics().count_upload(span.bytes);
     context.device.statistics().add_resident(static_cast<std::ptrdiff_t>(span.bytes));
+    if (slot.uploads++ > 0) {
+        context.device.statistics().count_late_upload(span.bytes);
+    }
     const bool reversible =
         tensor->type == GGML_TYPE_F16 &&
         !contains_nan(reinterpret_cast<const std::uint16_t*>(slot.original.data()), slot.original.size() / 2);

@@ -275,6 +275,16 @@ TEST_F(EngineTest, LargeResultsAreSplitIntoSeveralSubmissions) {
     EXPECT_GT(last_report_.predicted_seconds, 0.0);
 }
 
+TEST_F(EngineTest, ThousandsOfRowsFitTheDriversLimitOfTasks) {
+    open();
+    const Matrix w = Matrix::random(16, 4100, 23);   // three K tiles
+    const Matrix x = Matrix::random(5000, 4100, 24);
+    const auto weights = make_resident(w, Pipeline::fp16);
+    ASSERT_TRUE(weights);
+    EXPECT_LT(normalised_error(x, w, multiply(*weights, x)), bound(Pipeline::fp16));
+    EXPECT_EQ(last_report_.submissions, 2U);
+}
+
 TEST_F(EngineTest, TransientWeightsGiveTheSameResultAsResidentOnes) {
     open();
     const Matrix w = Matrix::random(77, 500, 15);

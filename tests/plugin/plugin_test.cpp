@@ -194,6 +194,37 @@ TEST_F(PluginTest, ResidentWeightsOfEveryTypeMultiplyAsTheCpuDoes) {
     }
 }
 
+TEST_F(PluginTest, ActivationsWhoseRowsLieApartAreReadRowByRow) {
+    Owned<ggml_backend> npu(ggml_backend_dev_init(device_, nullptr));
+    std::vector<std::uint8_t> bytes;
+    ggml_tensor* weights = make_weights(GGML_TYPE_F16, 64, 40, bytes);
+    ggml_backend_tensor_set(weights, bytes.data(), 0, bytes.size());
+    std::vector<float> x(64 * 5 * 3);
+    std::mt19937 random(8);
+    for (float& value : x) {
+        value = std::normal_distribution<float>()(random);
+    }
+    const auto direct = multiply(npu.get(), weights, x, {64, 5, 3, 1});   // y[plane][row][n]
+    Owned<ggml_context> context(ggml_init({16 * 1024 * 1024, nullptr, true}));
+    ggml_tensor* input = ggml_new_tensor_3d(context.get(), GGML_TYPE_F32, 64, 5, 3);
+    ggml_tensor* output = ggml_mul_mat(context.get(), weights, ggml_permute(context.get(), input, 0, 2, 1, 3));
+    Owned<ggml_backend_buffer> buffer(
+        ggml_backend_alloc_ctx_tensors_from_buft(context.get(), ggml_backend_cpu_buffer_type()));
+    ggml_backend_tensor_set(input, x.data(), 0, ggml_nbytes(input));
+    ggml_cgraph* graph = ggml_new_graph(context.get());
+    ggml_build_forward_expand(graph, output);
+    ASSERT_EQ(ggml_backend_graph_compute(npu.get(), graph), GGML_STATUS_SUCCESS) << log_text;
+    std::vector<float> y(40 * 3 * 5);   // y[row][plane][n]
+    ggml_backend_tensor_get(output, y.data(), 0, ggml_nbytes(output));
+    for (std::size_t plane = 0; plane < 3; ++plane) {
+        for (std::size_t row = 0; row < 5; ++row) {
+            for (std::size_t n = 0; n < 40; ++n) {
+                ASSERT_EQ(y[(row * 3 + plane) * 40 + n], direct[(plane * 5 + row) * 40 + n]);
+            }
+        }
+    }
+}
+
 TEST_F(PluginTest, SupportsOpGivesTheSameAnswerEachTimeAndBeforeAndAfterWork) {
     Owned<ggml_backend> npu(ggml_backend_dev_init(device_, nullptr));
     std::vector<std::uint8_t> bytes;
@@ -251,27 +282,54 @@ TEST_F(PluginTest, ATensorThatIsNoMatrixIsKeptAsItIs) {
     EXPECT_EQ(back[20], 3.5F);
 }
 
+nlohmann::json statistics() {
+    std::ifstream file(std::getenv("GGML_NPU_STATS"));
+    return nlohmann::json::parse(file);
+}
+
 TEST_F(PluginTest, ClosingTheDeviceWritesTheStatistics) {
-    const char* path = std::getenv("GGML_NPU_STATS");
-    ASSERT_NE(path, nullptr) << "set by the test's environment";
+    ASSERT_NE(std::getenv("GGML_NPU_STATS"), nullptr) << "set by the test's environment";
+    Owned<ggml_backend>(ggml_backend_dev_init(device_, nullptr)).reset();
+    const auto before = statistics();   // counts of a device go on for the life of the process
+    std::vector<std::uint8_t> bytes;
+    ggml_tensor* weights = make_weights(GGML_TYPE_Q8_0, 512, 64, bytes);
+    const std::vector<float> x(512, 1.0F);
     {
         Owned<ggml_backend> npu(ggml_backend_dev_init(device_, nullptr));
-        std::vector<std::uint8_t> bytes;
-        ggml_tensor* weights = make_weights(GGML_TYPE_Q8_0, 512, 64, bytes);
         ggml_backend_tensor_set(weights, bytes.data(), 0, bytes.size());
-        multiply(npu.get(), weights, std::vector<float>(512, 1.0F), {512, 1, 1, 1});
+        multiply(npu.get(), weights, x, {512, 1, 1, 1});
     }
-    std::ifstream file(path);
-    const auto json = nlohmann::json::parse(file);
-    EXPECT_EQ(json["device"], "Rockchip RK3588 (simulated, rknpu)");
-    EXPECT_EQ(json["matmul_npu"], 1);
-    EXPECT_EQ(json["matmul_cpu"], 0);
-    EXPECT_TRUE(json["cpu_reasons"].empty());
-    EXPECT_EQ(json["submissions"], 1);
-    EXPECT_GE(json["tasks"], 1);
-    EXPECT_EQ(json["weight_bytes_resident"], 512 * 64);
-    EXPECT_EQ(json["weight_bytes_uploaded_after_load"], 0);
-    EXPECT_GT(json["predicted_seconds"], 0.0);
+    const auto after = statistics();
+    const auto grown = [&](const char* key) { return after[key].get<double>() - before[key].get<double>(); };
+    EXPECT_EQ(after["device"], "Rockchip RK3588 (simulated, rknpu)");
+    EXPECT_EQ(grown("matmul_npu"), 1);
+    EXPECT_EQ(grown("matmul_cpu"), 0);
+    EXPECT_EQ(grown("submissions"), 1);
+    EXPECT_GE(grown("tasks"), 1);
+    EXPECT_GE(after["weight_bytes_resident"], 512 * 64);
+    EXPECT_EQ(grown("weight_bytes_uploaded_after_load"), 0);
+    EXPECT_GT(grown("predicted_seconds"), 0.0);
+
+    // What is not silent: weights in host memory, a matmul of two computed operands, weights set again.
+    {
+        Owned<ggml_backend> npu(ggml_backend_dev_init(device_, nullptr));
+        ggml_tensor* host = ggml_new_tensor_2d(context_.get(), GGML_TYPE_Q8_0, 512, 64);
+        buffers_.emplace_back(ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), ggml_nbytes(host)));
+        ggml_backend_tensor_alloc(buffers_.back().get(), host, ggml_backend_buffer_get_base(buffers_.back().get()));
+        ggml_backend_tensor_set(host, bytes.data(), 0, bytes.size());
+        multiply(npu.get(), host, x, {512, 1, 1, 1});   // uploaded for the call
+        ggml_backend_buffer_set_usage(buffers_.back().get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+        multiply(npu.get(), host, x, {512, 1, 1, 1});   // kept on the host on purpose
+        multiply(npu.get(), ggml_view_2d(context_.get(), host, 512, 32, host->nb[1], 0), x, {512, 1, 1, 1});
+        ggml_backend_tensor_set(weights, bytes.data(), 0, bytes.size());
+    }
+    const auto last = statistics();
+    EXPECT_EQ(last["matmul_npu"].get<int>() - after["matmul_npu"].get<int>(), 1);
+    EXPECT_EQ(last["matmul_cpu"].get<int>() - after["matmul_cpu"].get<int>(), 2);
+    EXPECT_GE(last["cpu_reasons"]["both operands are computed at run time (attention)"], 1);
+    EXPECT_GE(last["cpu_reasons"]["the weights were kept in host memory (-ngl, -ot, or too small a matrix)"], 1);
+    EXPECT_EQ(last["weight_bytes_uploaded_after_load"].get<int>() - after["weight_bytes_uploaded_after_load"].get<int>(),
+              2 * 512 * 64);
 }
 
 }  // namespace
