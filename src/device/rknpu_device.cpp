@@ -13,6 +13,7 @@
 
 #include "base/integers.h"
 #include "base/log.h"
+#include "device/board.h"
 #include "device/host_memory.h"
 #include "rockchip/command.h"
 #include "uapi/drm.h"
@@ -303,11 +304,14 @@ Result<std::unique_ptr<Device>> open_rknpu(uapi::Syscalls& calls, const std::str
                           version / 10000, version / 100 % 100, version % 100, path.c_str());
     }
     DeviceInfo info;
+    info.chip = options.chip;
+    if (info.chip == nullptr) {
+        NPU_ASSIGN(info.chip, board_chip());
+    }
     info.driver = rk::driver_name;
     info.driver_version = format("%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
     info.node = path;
     info.simulated = options.simulated;
-    info.chip = options.chip != nullptr ? options.chip : &rockchip::rk3588();
     info.description = format("Rockchip %s (%s%s)", std::string(info.chip->name).c_str(),
                               options.simulated ? "simulated, " : "", rk::driver_name);
     return std::unique_ptr<Device>(std::make_unique<RknpuDevice>(std::move(node), std::move(info), options.memory_limit));

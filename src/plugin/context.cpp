@@ -1,7 +1,6 @@
 #include "plugin/context.h"
 
 #include "base/options.h"
-#include "device/board.h"
 #include "device/rknpu_device.h"
 #include "plugin/ggml_host.h"
 #include "sim/kernel_rknpu.h"
@@ -10,11 +9,6 @@
 namespace npu::plugin {
 
 namespace {
-
-Result<std::unique_ptr<device::Device>> open_silicon(const std::string& node) {
-    NPU_ASSIGN(const rockchip::ChipProfile* chip, device::board_chip());
-    return device::open_rknpu(uapi::libc_syscalls(), node, {.chip = chip});
-}
 
 std::unique_ptr<uapi::Syscalls> make_kernel(const Options& options) {
     sim::SimOptions simulation;
@@ -34,14 +28,15 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
                       : chosen.device == "simulated" ? std::nullopt
                                                      : std::optional(chosen.device);
     if (node) {
-        NPU_ASSIGN(context->device_, open_silicon(*node));
+        NPU_ASSIGN(context->device_, device::open_rknpu(uapi::libc_syscalls(), *node, {}));
     } else {
         context->simulated_kernel_ = make_kernel(chosen);
         const auto simulated_node = device::find_rknpu_node(*context->simulated_kernel_);
         NPU_ASSIGN(context->device_,
                    device::open_rknpu(*context->simulated_kernel_, simulated_node.value_or("(none)"),
                                       {.simulated = true,
-                                       .memory_limit = static_cast<std::size_t>(chosen.memory_mib) << 20}));
+                                       .memory_limit = static_cast<std::size_t>(chosen.memory_mib) << 20,
+                                       .chip = &rockchip::rk3588()}));
     }
     context->engine_ = std::make_unique<gemm::Engine>(
         *context->device_, gemm::EngineOptions{.cores = static_cast<std::uint32_t>(chosen.cores),

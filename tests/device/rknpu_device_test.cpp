@@ -110,17 +110,17 @@ TEST(Opening, SaysWhyANodeCannotBeUsed) {
     ASSERT_FALSE(absent);
     EXPECT_NE(absent.error().message.find("/dev/dri/card9"), std::string::npos);
     kernel.open_error = EACCES;
-    const auto forbidden = open_rknpu(kernel, kernel.node, {});
+    const auto forbidden = open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()});
     ASSERT_FALSE(forbidden);
     EXPECT_NE(forbidden.error().message.find("groups video and render"), std::string::npos);
     kernel.open_error = 0;
     kernel.driver = "panthor";
-    const auto other = open_rknpu(kernel, kernel.node, {});
+    const auto other = open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()});
     ASSERT_FALSE(other);
     EXPECT_NE(other.error().message.find("'panthor'"), std::string::npos);
     kernel.driver = "rknpu";
     kernel.version = 802;
-    const auto old = open_rknpu(kernel, kernel.node, {});
+    const auto old = open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()});
     ASSERT_FALSE(old);
     EXPECT_NE(old.error().message.find("0.8.2"), std::string::npos);
     EXPECT_EQ(kernel.open_descriptors, 0) << "nothing stays open after a refusal";
@@ -128,8 +128,8 @@ TEST(Opening, SaysWhyANodeCannotBeUsed) {
 
 TEST(Opening, DescribesSiliconAndSimulation) {
     ScriptedKernel kernel;
-    EXPECT_EQ((*open_rknpu(kernel, kernel.node, {}))->info().description, "Rockchip RK3588 (rknpu)");
-    const auto simulated = open_rknpu(kernel, kernel.node, {.simulated = true});
+    EXPECT_EQ((*open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()}))->info().description, "Rockchip RK3588 (rknpu)");
+    const auto simulated = open_rknpu(kernel, kernel.node, {.simulated = true, .chip = &rockchip::rk3588()});
     EXPECT_EQ((*simulated)->info().description, "Rockchip RK3588 (simulated, rknpu)");
     EXPECT_EQ((*simulated)->info().driver_version, "0.9.8");
 }
@@ -137,7 +137,7 @@ TEST(Opening, DescribesSiliconAndSimulation) {
 TEST(Memory, ARefusedAllocationSaysHowMuchWasAskedAndWhatToDo) {
     ScriptedKernel kernel;
     kernel.answers[rk::ioctl_mem_create] = [](void*) { return ENOMEM; };
-    const auto device = open_rknpu(kernel, kernel.node, {});
+    const auto device = open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()});
     const auto buffer = (*device)->allocate(5000);
     ASSERT_FALSE(buffer);
     EXPECT_EQ(buffer.error().code, ErrorCode::out_of_memory);
@@ -154,7 +154,7 @@ TEST(Memory, AnAddressBeyondTheWindowIsRefusedAndGivenBack) {
         ++kernel.live_objects;
         return 0;
     };
-    const auto device = open_rknpu(kernel, kernel.node, {});
+    const auto device = open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()});
     const auto buffer = (*device)->allocate(8192);
     ASSERT_FALSE(buffer);
     EXPECT_NE(buffer.error().message.find("4 GiB"), std::string::npos);
@@ -163,7 +163,7 @@ TEST(Memory, AnAddressBeyondTheWindowIsRefusedAndGivenBack) {
 
 TEST(Memory, UsedMemoryIsCountedAgainstTheLimit) {
     const auto kernel = sim::make_simulated_kernel();
-    const auto device = open_rknpu(*kernel, *find_rknpu_node(*kernel), {.memory_limit = 1 << 20});
+    const auto device = open_rknpu(*kernel, *find_rknpu_node(*kernel), {.memory_limit = 1 << 20, .chip = &rockchip::rk3588()});
     const MemoryInfo before = (*device)->memory();
     EXPECT_EQ(before.total, std::size_t{1} << 20);
     const auto buffer = (*device)->allocate(300000);
@@ -172,7 +172,7 @@ TEST(Memory, UsedMemoryIsCountedAgainstTheLimit) {
 
 TEST(Memory, BuffersAreZeroSharedAndFreed) {
     const auto kernel = sim::make_simulated_kernel();
-    const auto device = open_rknpu(*kernel, *find_rknpu_node(*kernel), {});
+    const auto device = open_rknpu(*kernel, *find_rknpu_node(*kernel), {.chip = &rockchip::rk3588()});
     const std::uint64_t before = kernel->memory_in_use();
     {
         auto buffer = (*device)->allocate(10000);
@@ -193,7 +193,7 @@ TEST(Memory, BuffersAreZeroSharedAndFreed) {
 TEST(Jobs, EachNumberOfCoresFillsTheEntriesThatTheDriverReads) {
     for (const std::size_t cores : {1U, 2U, 3U}) {
         ScriptedKernel kernel;
-        const auto device = open_rknpu(kernel, kernel.node, {});
+        const auto device = open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()});
         std::vector<TaskChain::Entry> entries;
         for (std::uint32_t i = 0; i < 6; ++i) {
             entries.push_back({0x1000U * i, 108, 0x0d, 0x300});
@@ -234,7 +234,7 @@ TEST(Jobs, ATimeoutIsAnErrorOfItsOwnAndSaysHowFarItCame) {
         static_cast<rk::Submit*>(argument)->task_counter = 2;
         return ETIMEDOUT;
     };
-    const auto device = open_rknpu(kernel, kernel.node, {});
+    const auto device = open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()});
     const TaskChain::Entry entry{0x1000, 108, 0x0d, 0x300};
     const TaskChain chain{std::span(&entry, 1)};
     const auto report = (*device)->run({&chain, 1}, std::chrono::milliseconds(50));
@@ -249,7 +249,7 @@ TEST(Jobs, AnInterruptedCallIsRetried) {
     ScriptedKernel kernel;
     int interruptions = 3;
     kernel.answers[rk::ioctl_submit] = [&](void*) { return interruptions-- > 0 ? EINTR : 0; };
-    const auto device = open_rknpu(kernel, kernel.node, {});
+    const auto device = open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()});
     const TaskChain::Entry entry{0x1000, 108, 0x0d, 0x300};
     const TaskChain chain{std::span(&entry, 1)};
     EXPECT_TRUE((*device)->run({&chain, 1}, std::chrono::milliseconds(50)));
@@ -258,7 +258,7 @@ TEST(Jobs, AnInterruptedCallIsRetried) {
 
 TEST(Jobs, EmptyAndOversizedJobsAreRefusedBeforeTheDriverSeesThem) {
     ScriptedKernel kernel;
-    const auto device = open_rknpu(kernel, kernel.node, {});
+    const auto device = open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()});
     EXPECT_FALSE((*device)->run({}, std::chrono::milliseconds(50)));
     const std::vector<TaskChain::Entry> entries(4096, {0x1000, 108, 0x0d, 0x300});
     const TaskChain chain{entries};

@@ -5,8 +5,8 @@
 prompts=("In the beginning" "And the king said unto" "Blessed are they that" "The children of Israel" "Behold, I send")
 for prompt in "${prompts[@]}"; do
     arguments=(-m "$model" -p "$prompt" -n 100 --temp 0 -no-cnv --no-display-prompt --ignore-eos)
-    on_cpu llama-completion "${arguments[@]}" >"$work/cpu.txt" 2>"$work/cpu.log" </dev/null || { tail -20 "$work/cpu.log"; fail "CPU run"; }
-    on_npu llama-completion -dev NPU0 "${arguments[@]}" >"$work/npu.txt" 2>"$work/npu.log" </dev/null || { tail -20 "$work/npu.log"; fail "NPU run"; }
+    to_the_end "total time" "$work/cpu.log" "$work/cpu.txt" on_cpu llama-completion "${arguments[@]}"
+    to_the_end "total time" "$work/npu.log" "$work/npu.txt" on_npu llama-completion -dev NPU0 "${arguments[@]}"
     (($(wc -w <"$work/cpu.txt") >= 30)) || fail "the CPU wrote only: $(cat "$work/cpu.txt")"
     diff "$work/cpu.txt" "$work/npu.txt" || fail "the texts after '$prompt' differ"
     (($(stat matmul_npu) > 1000)) || fail "only $(stat matmul_npu) matmuls ran on the NPU"

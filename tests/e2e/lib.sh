@@ -30,6 +30,20 @@ on_cpu() {
     env -u GGML_BACKEND_PATH "$LLAMA_BIN/$program" "$@"
 }
 
+# `to_the_end MARKER LOG OUT COMMAND...`: runs COMMAND with stdout to OUT and stderr to LOG until the marker, which the
+# program prints last, is in one of them; five times at most. llama.cpp's log thread is not waited for at exit, so that a
+# busy machine loses the end of a program's output now and then; without the marker nothing can be said about the rest.
+to_the_end() {
+    local marker=$1 log=$2 out=$3
+    shift 3
+    for _ in 1 2 3 4 5; do
+        "$@" >"$out" 2>"$log" </dev/null || { tail -20 "$log" >&2; fail "$*"; }
+        if grep -q "$marker" "$log" "$out"; then return; fi
+        echo "output cut short by llama.cpp's log, running again: $1"
+    done
+    fail "five times without '$marker': $*"
+}
+
 # Prints one value of the statistics of the last run on the NPU.
 stat() { jq -r ".$1" "$work/stats.json"; }
 

@@ -21,7 +21,9 @@ curl -fsS "http://127.0.0.1:$port/completion" -H 'Content-Type: application/json
 text=$(jq -r .content "$work/answer.json")
 kill -INT "$server"
 wait "$server" || true
-expected=$(on_cpu llama-completion -m "$model" -p "In the beginning" -n 24 --temp 0 -no-cnv --no-display-prompt --ignore-eos 2>/dev/null </dev/null)
+to_the_end "total time" "$work/cpu.log" "$work/cpu.txt" on_cpu llama-completion -m "$model" -p "In the beginning" -n 24 \
+    --temp 0 -no-cnv --no-display-prompt --ignore-eos
+expected=$(cat "$work/cpu.txt")
 echo "server: $text"
 [[ ${text//[[:space:]]/} == "${expected//[[:space:]]/}" ]] || fail "llama-completion on the CPU wrote: $expected"
 (($(stat matmul_npu) > 0)) || fail "no matmul ran on the NPU"

@@ -2,13 +2,14 @@
 # weights is further away than the F16 bound, so the bound can fail.
 . "$(dirname "$0")/lib.sh"
 
-perplexity() { sed -n 's/.*Final estimate: PPL = \([0-9.]*\).*/\1/p' "$1"; }
+perplexity() { cat "$@" | sed -n 's/.*Final estimate: PPL = \([0-9.]*\).*/\1/p'; }
 
 measure() {   # measure NAME MODEL: sets cpu and npu
-    on_cpu llama-perplexity -m "$2" -f "$heldout" -c 256 --chunks 40 >"$work/cpu.log" 2>&1 || { tail "$work/cpu.log"; fail "$1 on the CPU"; }
-    on_npu llama-perplexity -dev NPU0 -m "$2" -f "$heldout" -c 256 --chunks 40 >"$work/npu.log" 2>&1 || { tail "$work/npu.log"; fail "$1 on the NPU"; }
-    cpu=$(perplexity "$work/cpu.log")
-    npu=$(perplexity "$work/npu.log")
+    local arguments=(-m "$2" -f "$heldout" -c 256 --chunks 24)
+    to_the_end "Final estimate" "$work/cpu.log" "$work/cpu.txt" on_cpu llama-perplexity "${arguments[@]}"
+    to_the_end "Final estimate" "$work/npu.log" "$work/npu.txt" on_npu llama-perplexity -dev NPU0 "${arguments[@]}"
+    cpu=$(perplexity "$work/cpu.log" "$work/cpu.txt")
+    npu=$(perplexity "$work/npu.log" "$work/npu.txt")
     echo "$1: CPU $cpu, NPU $npu; matmuls on the NPU $(stat matmul_npu), on the CPU $(stat matmul_cpu)"
     (($(stat matmul_npu) > 0 && $(stat matmul_cpu) == 0)) || fail "$1: not all matmuls ran on the NPU: $(stat cpu_reasons)"
 }

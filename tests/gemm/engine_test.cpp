@@ -60,7 +60,7 @@ class EngineTest : public testing::Test {
         device_.reset();
         simulation.strict_sync = true;   // what was not handed over is not seen
         kernel_ = sim::make_simulated_kernel(simulation);
-        auto device = device::open_rknpu(*kernel_, *device::find_rknpu_node(*kernel_), {.simulated = true});
+        auto device = device::open_rknpu(*kernel_, *device::find_rknpu_node(*kernel_), {.simulated = true, .chip = &rockchip::rk3588()});
         ASSERT_TRUE(device) << device.error().message;
         device_ = std::move(*device);
         engine_ = std::make_unique<Engine>(*device_, options);
