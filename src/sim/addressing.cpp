@@ -135,8 +135,9 @@ bool outputs_overlap(const Convolution& convolution) {
         for (std::int64_t b = 0; b < counters[1].count; ++b) {
             for (std::int64_t c = 0; c < counters[2].count; ++c) {
                 for (std::int64_t d = 0; d < counters[3].count; ++d) {
-                    const auto place = static_cast<std::size_t>((a * counters[0].stride + b * counters[1].stride +
-                                                                 c * counters[2].stride + d * counters[3].stride) / atom);
+                    const std::int64_t bytes = a * counters[0].stride + b * counters[1].stride +
+                                               c * counters[2].stride + d * counters[3].stride;
+                    const auto place = static_cast<std::size_t>(bytes / atom);
                     if (taken[place]) {
                         return true;
                     }

@@ -1,5 +1,6 @@
 #include "sim/convolution.h"
 
+#include <algorithm>
 #include <string>
 
 #include "rockchip/command.h"
@@ -56,10 +57,14 @@ std::optional<Convolution> read_convolution(const RegisterState& state, std::uin
         }
     }
     if (!reader.missing().empty()) {
+        const bool trap = std::ranges::find(reader.missing(), reg::DPU_RDMA::FEATURE_MODE_CFG::offset) !=
+                          reader.missing().end();
         judge.refuse(Severity::hang,
                      "registers that this task reads were never written in their group (register group %u of the "
-                     "DPU); on silicon they hold what an earlier client left: %s",
-                     state.block(rockchip::Block::DPU).pointer(), missing_text(reader.missing()).c_str());
+                     "DPU); on silicon they hold what an earlier client left%s: %s",
+                     state.block(rockchip::Block::DPU).pointer(),
+                     trap ? " (the reset value of DPU_RDMA is an enabled and unfed MRDMA: MRDMA trap)" : "",
+                     missing_text(reader.missing()).c_str());
         return std::nullopt;
     }
     judge = std::move(opinion);

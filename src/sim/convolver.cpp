@@ -24,7 +24,8 @@ T* scratch(std::vector<T>& buffer, std::size_t count) {
 
 template <typename T>
 T saturate(std::int64_t value) {
-    return static_cast<T>(std::clamp<std::int64_t>(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+    using Limits = std::numeric_limits<T>;
+    return static_cast<T>(std::clamp<std::int64_t>(value, Limits::min(), Limits::max()));
 }
 
 // round(value >> shift): ties to even, or away from zero.
@@ -128,8 +129,9 @@ void Convolver::run(const Convolution& convolution, const ConvolutionMemory& mem
         const std::byte* weights = memory.weights + group * group_bytes;
         if (floating) {
             float* sums = scratch(float_sums_, group_sums);
-            kernels_->multiply_float({{float_features_.data(), spread_.data(), convolution.rows(), convolution.channels},
-                                      convolution.input, weights, sums});
+            const FloatFeatures features{float_features_.data(), spread_.data(), convolution.rows(),
+                                         convolution.channels};
+            kernels_->multiply_float({features, convolution.input, weights, sums});
             convert_outputs(convolution, sums, group_sums, outputs);
         } else {
             const auto* bytes = reinterpret_cast<const std::int8_t*>(weights);

@@ -99,8 +99,8 @@ void Core::apply(std::uint16_t target, std::uint16_t offset, std::uint32_t value
     }
     const Block block = block_of(offset);
     if (block == Block::PC || rockchip::block_target(block) != target || !known_register(offset)) {
-        judge.refuse(Severity::hang, "command for target 0x%04x, register 0x%04x, value 0x%08x: no such register", target,
-                     offset, value);
+        judge.refuse(Severity::hang, "command for target 0x%04x, register 0x%04x, value 0x%08x: no such register",
+                     target, offset, value);
         return;
     }
     if (offset == rockchip::reg::CNA::S_POINTER::offset || offset == rockchip::reg::CORE::S_POINTER::offset) {
@@ -124,8 +124,8 @@ std::optional<Core::Segment> Core::fetch(const Segment& from, const Memory& memo
     }
     const std::span<std::byte> list = memory.range(from.base, std::uint64_t{words} * 8);
     if (list.empty()) {
-        judge.refuse(Severity::hang, "DMA error: command list at 0x%08x, %u words, does not lie in one mapped buffer of "
-                     "the job", from.base, words);
+        judge.refuse(Severity::hang, "DMA error: command list at 0x%08x, %u words, does not lie in one mapped buffer "
+                     "of the job", from.base, words);
         return std::nullopt;
     }
     Segment next;
@@ -274,7 +274,8 @@ KickResult Core::run(const Kick& kick, const Memory& memory) {
                        {memory.from(static_cast<std::uint64_t>(feature_extent(*convolution).begin)).data(),
                         memory.from(convolution->weight_address).data(),
                         memory.from(convolution->output_address).data()});
-        result.work.push_back({.macs = std::uint64_t{convolution->rows()} * convolution->channels * convolution->kernels,
+        const std::uint64_t outputs = std::uint64_t{convolution->rows()} * convolution->kernels;
+        result.work.push_back({.macs = outputs * convolution->channels,
                                .feature_bytes = convolution->data_reuse ? 0 : convolution->feature_bytes(),
                                .weight_bytes = convolution->weight_reuse ? 0 : convolution->weight_bytes,
                                .output_bytes = convolution->output_bytes(),

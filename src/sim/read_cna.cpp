@@ -95,8 +95,8 @@ void read_weights(RegisterCheck& check, const rockchip::ChipProfile& chip, Convo
     const std::uint32_t group = convolution.kernels_per_group();
     if (convolution.kernels % group != 0) {
         check.judge.refuse_register(Severity::corrupt, WEIGHT_SIZE2::offset, shape,
-                                    "N = %u is not a multiple of the %u kernels of a group: published as silently wrong",
-                                    convolution.kernels, group);
+                                    "N = %u is not a multiple of the %u kernels of a group: published as silently "
+                                    "wrong", convolution.kernels, group);
     }
     const std::uint64_t kernel_bytes = convolution.row_bytes();
     check.expect(WEIGHT_SIZE1::offset, static_cast<std::uint32_t>(kernel_bytes), Severity::hang,
@@ -193,8 +193,9 @@ void check_cbuf(RegisterCheck& check, const rockchip::ChipProfile& chip, const C
     }
     // Published sweep: garbage in the last rows when an int8 cube of width 1 nearly fills its last bank.
     const std::uint64_t in_last_bank = convolution.feature_bytes() % chip.cbuf_bank_bytes;
-    if (convolution.input == Precision::int8 && convolution.width == 1 && in_last_bank * 10 >= chip.cbuf_bank_bytes * 9U &&
-        convolution.feature_bytes() > data_capacity - chip.cbuf_bank_bytes) {
+    const bool no_spare_bank = convolution.feature_bytes() > data_capacity - chip.cbuf_bank_bytes;
+    if (convolution.input == Precision::int8 && convolution.width == 1 && no_spare_bank &&
+        in_last_bank * 10 >= std::uint64_t{chip.cbuf_bank_bytes} * 9) {
         check.judge.warn("int8, W = 1, M = %u, K = %u: the features fill their last bank to %" PRIu64
                          " of %u bytes without a slack bank; published as garbage in the last rows",
                          convolution.rows(), convolution.channels, in_last_bank, chip.cbuf_bank_bytes);

@@ -77,14 +77,15 @@ void read_conversion(RegisterCheck& check, Convolution& convolution) {
     const std::uint32_t scale = check.read(OUT_CVT_SCALE::offset);
     if (convolution.output == Precision::int8) {
         check.only(OUT_CVT_SCALE::offset, 0xffff, "FP32TOFP16 makes no sense for an int8 output");
-        const std::uint32_t shift = check.only(OUT_CVT_SHIFT::offset, 0x40000fff, "only CVT_ROUND and the shift are "
-                                                                                  "modelled");
+        const std::uint32_t shift =
+            check.only(OUT_CVT_SHIFT::offset, 0x40000fff, "only CVT_ROUND and the shift are modelled");
         convolution.conversion.scale = static_cast<std::int16_t>(scale & 0xffff);
         convolution.conversion.shift = OUT_CVT_SHIFT::OUT_CVT_SHIFT.of(shift);
         convolution.conversion.ties_away = OUT_CVT_SHIFT::CVT_ROUND.of(shift) != 0;
         convolution.conversion.offset = static_cast<std::int32_t>(check.read(OUT_CVT_OFFSET::offset));
         if (convolution.conversion.shift > 62) {
-            check.judge.refuse_register(Severity::hang, OUT_CVT_SHIFT::offset, shift, "a shift above 62 is not modelled");
+            check.judge.refuse_register(Severity::hang, OUT_CVT_SHIFT::offset, shift,
+                                        "a shift above 62 is not modelled");
         }
         return;
     }
