@@ -2,6 +2,8 @@
 # build: `cmake -DSOURCE=<src folder> -P check_rooms.cmake`. Also checks what a compiler cannot: that the pure rooms
 # touch no file descriptor, clock or thread, and that no option is read outside src/base.
 
+cmake_minimum_required(VERSION 3.25)
+
 set(base)
 set(uapi)
 set(rockchip base)
