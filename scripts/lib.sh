@@ -73,8 +73,17 @@ job_count() {
 build_in() {
     need_space "$1" 300 "$2"
     # Another clone of the project, in another folder, finds the same objects.
-    CCACHE_BASEDIR=$project_dir CCACHE_NOHASHDIR=1 cmake --build "$1" --parallel "$(job_count)" 2>&1 | awk -v heading="$(step "$2" 2>&1)" '
-        /Re-checking globbed directories|ninja: no work to do|^\[[0-9]+\/[0-9]+\] Checking / { next }
-        !shown++ { print heading }
-        { print; fflush() }' >&2
+    CCACHE_BASEDIR=$project_dir CCACHE_NOHASHDIR=1 cmake --build "$1" --parallel "$(job_count)" 2>&1 | show_work "$2" >&2
+}
+
+# Not awk or grep: some versions hold lines back until they have a few thousand bytes.
+show_work() {
+    local line shown=false
+    local nothing='Re-checking globbed directories|ninja: no work to do|^\[[0-9]+/[0-9]+\] Checking '
+    while IFS= read -r line; do
+        [[ ! $line =~ $nothing ]] || continue
+        $shown || step "$1"
+        shown=true
+        printf '%s\n' "$line"
+    done
 }

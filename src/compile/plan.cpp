@@ -197,15 +197,15 @@ Result<Plan> plan_matmul(const MatmulShape& shape, const ChipProfile& chip, cons
 }
 
 rockchip::TaskWork tile_work(const Plan& plan, const TaskTile& tile) {
-    const double k = plan.k_tiles[tile.k_tile].k;
-    const double input_bytes = element_bytes(plan.shape.input);
-    const double output_bytes = element_bytes(plan.shape.output);
+    const std::uint64_t k = plan.k_tiles[tile.k_tile].k;
+    const std::uint64_t input_bytes = element_bytes(plan.shape.input);
+    const std::uint64_t output_bytes = element_bytes(plan.shape.output);
     const std::uint32_t words = body_words(plan.options.vendor_preamble, plan.options.emit_rdma) + rockchip::tail_words;
     return {.macs = k * tile.m * tile.n,
             .feature_bytes = k * tile.m * input_bytes,
-            .weight_bytes = tile.weight_reuse ? 0.0 : k * tile.n * input_bytes,
+            .weight_bytes = tile.weight_reuse ? 0 : k * tile.n * input_bytes,
             .output_bytes = output_bytes * tile.m * tile.n,
-            .command_words = static_cast<double>(words),
+            .command_words = words,
             .precision = plan.shape.input};
 }
 

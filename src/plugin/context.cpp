@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "device/rknpu_device.h"
 #include "plugin/ggml_host.h"
+#include "rockchip/timing.h"
 #include "sim/kernel_rknpu.h"
 #include "uapi/syscalls.h"
 
@@ -13,6 +14,10 @@ namespace {
 std::unique_ptr<uapi::Syscalls> make_kernel(const Options& options) {
     sim::SimOptions simulation;
     simulation.memory_bytes = static_cast<std::size_t>(options.memory_mib) << 20;
+    const std::uint32_t cores = static_cast<std::uint32_t>(options.cores);
+    simulation.task_seconds = [cores](const rockchip::TaskWork& work) {
+        return rockchip::task_seconds(work, rockchip::rk3588(), cores);
+    };
     return sim::make_simulated_kernel(simulation);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rockchip/chip.h"
+#include "rockchip/timing.h"
 #include "sim/convolution.h"
 #include "sim/convolver.h"
 #include "sim/finding.h"
@@ -19,15 +20,7 @@
 
 namespace npu::sim {
 
-// Work and traffic of one executed task, for the timing model and the statistics.
-struct TaskWork {
-    std::uint64_t macs = 0;
-    std::uint64_t feature_bytes = 0;   // 0 with DATA_REUSE
-    std::uint64_t weight_bytes = 0;    // 0 with WEIGHT_REUSE
-    std::uint64_t output_bytes = 0;
-    std::uint64_t command_words = 0;   // fetched
-    rockchip::Precision precision{};
-};
+using rockchip::TaskWork;   // of an executed task: 0 bytes for what was reused, all words that were fetched
 
 struct Kick {
     std::uint32_t base = 0;          // PC.BASE_ADDRESS: first command list

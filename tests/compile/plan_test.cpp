@@ -222,24 +222,24 @@ TEST(Plan, weight_reuse_marks_only_tasks_whose_weights_stayed) {
     const Result<Plan> plan = plan_matmul(small, rk3588(), one_core);
     EXPECT_FALSE(plan->cores[0][0].weight_reuse);
     EXPECT_TRUE(plan->cores[0][1].weight_reuse);
-    EXPECT_EQ(tile_work(*plan, plan->cores[0][1]).weight_bytes, 0.0);
+    EXPECT_EQ(tile_work(*plan, plan->cores[0][1]).weight_bytes, 0U);
 }
 
 TEST(Plan, work_of_all_tasks_adds_up_to_the_matmul) {
     const Result<Plan> plan = plan_matmul({200, 1000, 9000, Precision::int8, Precision::int32}, rk3588(), {});
-    double macs = 0;
-    double output = 0;
+    std::uint64_t macs = 0;
+    std::uint64_t output = 0;
     for (const std::vector<TaskTile>& tasks : plan->cores) {
         for (const TaskTile& tile : tasks) {
             const rockchip::TaskWork work = tile_work(*plan, tile);
             macs += work.macs;
             output += work.output_bytes;
-            EXPECT_EQ(work.command_words, 112.0);
+            EXPECT_EQ(work.command_words, 112U);
         }
     }
-    EXPECT_EQ(macs, 200.0 * 1024 * 9024);
-    EXPECT_EQ(output, 200.0 * 1024 * 4 * 2);
-    EXPECT_EQ(static_cast<double>(plan->output_bytes()), output);
+    EXPECT_EQ(macs, 200ULL * 1024 * 9024);
+    EXPECT_EQ(output, 200ULL * 1024 * 4 * 2);
+    EXPECT_EQ(plan->output_bytes(), output);
     EXPECT_GT(predicted_seconds(*plan, rk3588()), 0.0);
 }
 

@@ -2,7 +2,10 @@
 . "$(dirname "$0")/lib.sh"
 
 port=$((20000 + RANDOM % 20000))
-on_npu llama-server -m "$model" -dev NPU0 --host 127.0.0.1 --port "$port" -np 1 >"$work/server.log" 2>&1 &
+# The server itself, not a shell around it, so that a signal reaches it. A shell starts what it puts in the background
+# with SIGINT ignored; SIGTERM ends the server in the same orderly way.
+GGML_NPU_DEVICE=simulated GGML_BACKEND_PATH=$plugin GGML_NPU_STATS=$work/stats.json "$LLAMA_BIN/llama-server" \
+    -m "$model" -dev NPU0 --host 127.0.0.1 --port "$port" -np 1 >"$work/server.log" 2>&1 &
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 ready=no
@@ -19,7 +22,7 @@ curl -fsS "http://127.0.0.1:$port/completion" -H 'Content-Type: application/json
     -d '{"prompt": "In the beginning", "n_predict": 24, "temperature": 0, "ignore_eos": true}' >"$work/answer.json" ||
     { tail -20 "$work/server.log"; fail "the request"; }
 text=$(jq -r .content "$work/answer.json")
-kill -INT "$server"
+kill "$server"
 wait "$server" || true
 to_the_end "total time" "$work/cpu.log" "$work/cpu.txt" on_cpu llama-completion -m "$model" -p "In the beginning" -n 24 \
     --temp 0 -no-cnv --no-display-prompt --ignore-eos

@@ -58,7 +58,8 @@ class EngineTest : public testing::Test {
         buffers_.clear();   // in the order in which each needs the next
         engine_.reset();
         device_.reset();
-        simulation.strict_sync = true;   // what was not handed over is not seen
+        simulation.strict_sync = true;               // what was not handed over is not seen
+        simulation.poison_before_each_kick = true;   // a register that a program forgets holds noise
         kernel_ = sim::make_simulated_kernel(simulation);
         auto device = device::open_rknpu(*kernel_, *device::find_rknpu_node(*kernel_), {.simulated = true, .chip = &rockchip::rk3588()});
         ASSERT_TRUE(device) << device.error().message;
