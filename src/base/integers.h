@@ -11,7 +11,7 @@ namespace npu {
 // Smallest quotient q with q * unit >= value; both non-negative, unit positive.
 template <std::integral T>
 constexpr T ceil_div(T value, T unit) {
-    return value / unit + (value % unit != 0 ? 1 : 0);   // value + unit - 1 could wrap
+    return value / unit + (value % unit != 0 ? 1 : 0);  // value + unit - 1 could wrap
 }
 
 // Smallest multiple of `unit` that is >= value.

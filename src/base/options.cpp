@@ -14,8 +14,9 @@ namespace npu {
 namespace {
 
 constexpr std::array table{
-    OptionInfo{"GGML_NPU_DEVICE", OptionType::text, "auto", nullptr,
-               "which NPU: auto (a real one when there is one, else simulated), simulated, or the path of a device node"},
+    OptionInfo{
+        "GGML_NPU_DEVICE", OptionType::text, "auto", nullptr,
+        "which NPU: auto (a real one when there is one, else simulated), simulated, or the path of a device node"},
     OptionInfo{"GGML_NPU_STATS", OptionType::text, "", nullptr,
                "file that receives statistics as JSON when the device closes"},
     OptionInfo{"GGML_NPU_PRECISION", OptionType::choice, "auto", "auto|fp16",

@@ -16,10 +16,10 @@ namespace npu {
 enum class OptionType { text, integer, choice };
 
 struct OptionInfo {
-    const char* name;           // environment variable
+    const char* name;  // environment variable
     OptionType type;
     const char* default_value;
-    const char* choices;        // for choice: "a|b|c"; for integer: "low..high"
+    const char* choices;  // for choice: "a|b|c"; for integer: "low..high"
     const char* help;
 };
 
@@ -28,15 +28,15 @@ std::span<const OptionInfo> option_table();
 
 // The parsed options. Plain values: make one with `parse_options` (tests) or use `options()` (the product).
 struct Options {
-    std::string device;          // GGML_NPU_DEVICE: auto | simulated | path of a device node
-    std::string stats_path;      // GGML_NPU_STATS
-    std::string precision;       // GGML_NPU_PRECISION: auto | fp16
-    std::string claim;           // GGML_NPU_CLAIM: all | matmul
-    std::int64_t cores = 3;      // GGML_NPU_CORES
-    std::int64_t timeout_ms = 2000;   // GGML_NPU_TIMEOUT_MS
-    std::int64_t memory_mib = 0;      // GGML_NPU_MEMORY_MIB: simulated device memory; 0 = the host's
-    bool any_host = false;       // GGML_NPU_ANY_HOST
-    bool check_programs = true;  // GGML_NPU_CHECK
+    std::string device;              // GGML_NPU_DEVICE: auto | simulated | path of a device node
+    std::string stats_path;          // GGML_NPU_STATS
+    std::string precision;           // GGML_NPU_PRECISION: auto | fp16
+    std::string claim;               // GGML_NPU_CLAIM: all | matmul
+    std::int64_t cores = 3;          // GGML_NPU_CORES
+    std::int64_t timeout_ms = 2000;  // GGML_NPU_TIMEOUT_MS
+    std::int64_t memory_mib = 0;     // GGML_NPU_MEMORY_MIB: simulated device memory; 0 = the host's
+    bool any_host = false;           // GGML_NPU_ANY_HOST
+    bool check_programs = true;      // GGML_NPU_CHECK
 };
 
 // Reads options through `lookup` (returns nullptr for an unset variable). An unknown variable that starts with

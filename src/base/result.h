@@ -13,12 +13,12 @@ namespace npu {
 
 // What went wrong, as a class that a caller may act on. The text is for people.
 enum class ErrorCode {
-    invalid_argument,    // the caller asked for something that has no meaning
-    unsupported,         // meaningful, but this chip, driver or version cannot do it
-    out_of_memory,       // host or device memory, or an address window, is exhausted
-    not_found,           // no such file, device or symbol
-    device_failure,      // the kernel or the silicon reported a failure
-    timeout,             // the deadline passed
+    invalid_argument,  // the caller asked for something that has no meaning
+    unsupported,       // meaningful, but this chip, driver or version cannot do it
+    out_of_memory,     // host or device memory, or an address window, is exhausted
+    not_found,         // no such file, device or symbol
+    device_failure,    // the kernel or the silicon reported a failure
+    timeout,           // the deadline passed
 };
 
 // Short stable name of a class ("timeout"), for logs and statistics.
@@ -33,7 +33,7 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
   public:
-    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
     Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
     [[nodiscard]] bool ok() const { return state_.index() == 0; }
@@ -77,20 +77,20 @@ class [[nodiscard]] Result<void> {
 }  // namespace npu
 
 // Evaluates a Result expression and returns its error from the enclosing function, if it is one.
-#define NPU_TRY(expression)                                  \
-    do {                                                     \
+#define NPU_TRY(expression)                                        \
+    do {                                                           \
         if (auto npu_try_result = (expression); !npu_try_result) { \
-            return npu_try_result.error();                   \
-        }                                                    \
+            return npu_try_result.error();                         \
+        }                                                          \
     } while (false)
 
 #define NPU_CONCAT_(a, b) a##b
 #define NPU_CONCAT(a, b) NPU_CONCAT_(a, b)
 
 // Declares `variable` from a Result expression, or returns its error: NPU_ASSIGN(auto buffer, allocate(n));
-#define NPU_ASSIGN(variable, expression)                                   \
-    auto NPU_CONCAT(npu_assign_, __LINE__) = (expression);                 \
-    if (!NPU_CONCAT(npu_assign_, __LINE__)) {                              \
-        return NPU_CONCAT(npu_assign_, __LINE__).error();                  \
-    }                                                                      \
+#define NPU_ASSIGN(variable, expression)                   \
+    auto NPU_CONCAT(npu_assign_, __LINE__) = (expression); \
+    if (!NPU_CONCAT(npu_assign_, __LINE__)) {              \
+        return NPU_CONCAT(npu_assign_, __LINE__).error();  \
+    }                                                      \
     variable = std::move(NPU_CONCAT(npu_assign_, __LINE__)).value()

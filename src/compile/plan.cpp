@@ -176,9 +176,8 @@ Result<Plan> plan_matmul(const MatmulShape& shape, const ChipProfile& chip, cons
             for (const Range& channels : channel_ranges) {
                 for (const Range& rows : row_ranges) {
                     const bool tall = one_pixel_wide(options);
-                    const std::uint32_t banks =
-                        data_banks(tall ? 1 : rows.count, tall ? rows.count : 1, plan.k_tiles[k_tile].k, shape.input,
-                                   chip, options);
+                    const std::uint32_t banks = data_banks(tall ? 1 : rows.count, tall ? rows.count : 1,
+                                                           plan.k_tiles[k_tile].k, shape.input, chip, options);
                     tasks.push_back({.k_tile = k_tile,
                                      .m0 = rows.first,
                                      .m = rows.count,

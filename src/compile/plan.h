@@ -23,14 +23,14 @@
 namespace npu::compile {
 
 struct TaskTile {
-    std::uint32_t k_tile = 0;        // index into Plan::k_tiles
-    std::uint32_t m0 = 0;            // rows [m0, m0 + m)
+    std::uint32_t k_tile = 0;  // index into Plan::k_tiles
+    std::uint32_t m0 = 0;      // rows [m0, m0 + m)
     std::uint32_t m = 0;
-    std::uint32_t n0 = 0;            // output channels [n0, n0 + n) of the padded N; multiples of G
+    std::uint32_t n0 = 0;  // output channels [n0, n0 + n) of the padded N; multiples of G
     std::uint32_t n = 0;
-    std::uint32_t data_banks = 0;    // data_banks + weight_banks = all banks of the chip
+    std::uint32_t data_banks = 0;  // data_banks + weight_banks = all banks of the chip
     std::uint32_t weight_banks = 0;
-    bool weight_reuse = false;       // the weights of the previous task on this core are still in the CBUF
+    bool weight_reuse = false;  // the weights of the previous task on this core are still in the CBUF
     friend bool operator==(const TaskTile&, const TaskTile&) = default;
 };
 
@@ -40,11 +40,11 @@ struct Plan {
     std::uint32_t padded_n = 0;
     std::uint32_t padded_k = 0;
     std::vector<KTile> k_tiles;
-    std::vector<std::vector<TaskTile>> cores;   // tasks per core in order; only cores that have work
+    std::vector<std::vector<TaskTile>> cores;  // tasks per core in order; only cores that have work
 
     [[nodiscard]] FeatureLayout feature_layout() const;
     [[nodiscard]] WeightLayout weight_layout(std::size_t k_tile) const;
-    [[nodiscard]] OutputLayout output_layout() const;   // of one K tile
+    [[nodiscard]] OutputLayout output_layout() const;  // of one K tile
 
     // Where a K tile's weights and results begin in their buffers.
     [[nodiscard]] std::size_t weight_offset(std::size_t k_tile) const;

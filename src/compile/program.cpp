@@ -76,8 +76,7 @@ Result<void> append(Program& program, const std::vector<Command>& body, std::uin
                 return make_error(ErrorCode::invalid_argument, "task address 0x%x lies below its %s buffer at 0x%llx",
                                   command.value, buffer_name(buffer), static_cast<unsigned long long>(base));
             }
-            program.relocations.push_back(
-                {narrow<std::uint32_t>(program.words.size()), buffer, command.value - base});
+            program.relocations.push_back({narrow<std::uint32_t>(program.words.size()), buffer, command.value - base});
         }
         program.words.push_back(encode(command));
     }
@@ -94,8 +93,8 @@ void chain(Program& program, std::size_t index, std::uint64_t program_base) {
     const TaskEntry& next = program.tasks[index + 1];
     const std::uint32_t tail = task.word_offset + task.body_words;
     const std::uint64_t addend = std::uint64_t{next.word_offset} * sizeof(std::uint64_t);
-    program.words[tail] = encode({rockchip::target::pc, rockchip::offset_pc_base_address,
-                                  static_cast<std::uint32_t>(program_base + addend)});
+    program.words[tail] = encode(
+        {rockchip::target::pc, rockchip::offset_pc_base_address, static_cast<std::uint32_t>(program_base + addend)});
     program.words[tail + 1] = encode({rockchip::target::pc, rockchip::offset_pc_register_amounts,
                                       rockchip::fetch_amount(next.body_words + tail_words)});
     program.relocations.push_back({tail, Buffer::program, addend});

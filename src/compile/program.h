@@ -19,12 +19,12 @@
 
 namespace npu::compile {
 
-inline constexpr std::uint32_t segment_bytes = 64;   // alignment of segments, and of Addresses::program
+inline constexpr std::uint32_t segment_bytes = 64;  // alignment of segments, and of Addresses::program
 
 struct TaskEntry {
-    std::uint32_t word_offset = 0;   // of the first body word in Program::words
-    std::uint32_t body_words = 0;    // without the four-word tail
-    std::uint32_t enable = 0;        // bits of the enable word
+    std::uint32_t word_offset = 0;  // of the first body word in Program::words
+    std::uint32_t body_words = 0;   // without the four-word tail
+    std::uint32_t enable = 0;       // bits of the enable word
     friend bool operator==(const TaskEntry&, const TaskEntry&) = default;
 };
 
@@ -47,7 +47,7 @@ struct Relocation {
 
 struct Program {
     std::vector<std::uint64_t> words;
-    std::vector<TaskEntry> tasks;      // core by core
+    std::vector<TaskEntry> tasks;  // core by core
     std::vector<CoreRange> cores;
     std::vector<Relocation> relocations;
     friend bool operator==(const Program&, const Program&) = default;

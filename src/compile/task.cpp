@@ -15,7 +15,7 @@ namespace {
 
 // Strides of the feature fetch, in atoms.
 struct FeatureStrides {
-    bool single_line = false;   // GROUP_LINE_OFF
+    bool single_line = false;  // GROUP_LINE_OFF
     std::uint32_t line = 0;
     std::int64_t surface = 0;
 };
@@ -50,8 +50,7 @@ OutputStrides output_strides(const TaskSpec& spec) {
         return {atom_bytes, surfaces * atom_bytes, row_atoms - 1};
     }
     // Surfaces of an image begin at multiples of four pixels.
-    const std::uint64_t pixels =
-        spec.mapping == Mapping::plane ? align_up<std::uint64_t>(spec.full_m, 4) : spec.full_m;
+    const std::uint64_t pixels = spec.mapping == Mapping::plane ? align_up<std::uint64_t>(spec.full_m, 4) : spec.full_m;
     return {pixels * atom_bytes, surfaces * pixels * atom_bytes, 0};
 }
 
@@ -168,9 +167,8 @@ void write_cna(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& pla
     writer.write({{DATA_SIZE3::DATAOUT_ATOMICS, spec.m}});
     writer.write({{WEIGHT_SIZE0::WEIGHT_BYTES, std::int64_t{spec.n} * kernel_bytes}});
     writer.write({{WEIGHT_SIZE1::WEIGHT_BYTES_PER_KERNEL, kernel_bytes}});
-    writer.write({{WEIGHT_SIZE2::WEIGHT_WIDTH, 1},
-                  {WEIGHT_SIZE2::WEIGHT_HEIGHT, 1},
-                  {WEIGHT_SIZE2::WEIGHT_KERNELS, spec.n}});
+    writer.write(
+        {{WEIGHT_SIZE2::WEIGHT_WIDTH, 1}, {WEIGHT_SIZE2::WEIGHT_HEIGHT, 1}, {WEIGHT_SIZE2::WEIGHT_KERNELS, spec.n}});
     write_bank_split(writer, spec);
     writer.write({{CBUF_CON1::DATA_ENTRIES, line_entries(plane.width, spec.k, spec.input)}});
     writer.write({{CVT_CON0::DATA_SIGN, 1}, {CVT_CON0::CVT_TYPE, 1}, {CVT_CON0::CVT_BYPASS, 1}});
@@ -199,8 +197,8 @@ void write_cna(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& pla
 void write_core(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& plane) {
     using namespace reg::CORE;
     writer.write({{MISC_CFG::PROC_PRECISION, code(spec.input)}, {MISC_CFG::QD_EN, spec.qd_en ? 1 : 0}});
-    writer.write({{DATAOUT_SIZE_0::DATAOUT_HEIGHT, plane.height - 1},
-                  {DATAOUT_SIZE_0::DATAOUT_WIDTH, plane.width - 1}});
+    writer.write(
+        {{DATAOUT_SIZE_0::DATAOUT_HEIGHT, plane.height - 1}, {DATAOUT_SIZE_0::DATAOUT_WIDTH, plane.width - 1}});
     writer.write({{DATAOUT_SIZE_1::DATAOUT_CHANNEL, spec.n - 1}});
     writer.zero(CLIP_TRUNCATE::offset);
     writer.zero(UNKNOWN_3030::offset);
@@ -222,13 +220,11 @@ void write_dpu(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& pla
     writer.write({{DST_SURF_STRIDE::DST_SURF_STRIDE, as_value(strides.surface / atom_bytes)}});
     writer.write({{DATA_CUBE_WIDTH::WIDTH, plane.width - 1}});
     writer.write({{DATA_CUBE_HEIGHT::HEIGHT, plane.height - 1}});
-    writer.write({{DATA_CUBE_NOTCH_ADDR::NOTCH_ADDR_1, strides.notch},
-                  {DATA_CUBE_NOTCH_ADDR::NOTCH_ADDR_0, strides.notch}});
+    writer.write(
+        {{DATA_CUBE_NOTCH_ADDR::NOTCH_ADDR_1, strides.notch}, {DATA_CUBE_NOTCH_ADDR::NOTCH_ADDR_0, strides.notch}});
     writer.write({{DATA_CUBE_CHANNEL::ORIG_CHANNEL, spec.n - 1}, {DATA_CUBE_CHANNEL::CHANNEL, spec.n - 1}});
-    writer.write({{BS_CFG::BS_RELU_BYPASS, 1},
-                  {BS_CFG::BS_MUL_BYPASS, 1},
-                  {BS_CFG::BS_ALU_BYPASS, 1},
-                  {BS_CFG::BS_BYPASS, 1}});
+    writer.write(
+        {{BS_CFG::BS_RELU_BYPASS, 1}, {BS_CFG::BS_MUL_BYPASS, 1}, {BS_CFG::BS_ALU_BYPASS, 1}, {BS_CFG::BS_BYPASS, 1}});
     writer.zero(BS_ALU_CFG::offset, BS_RELUX_CMP_VALUE::offset);
     writer.write({{BS_OW_CFG::SIZE_E_2, size_e},
                   {BS_OW_CFG::SIZE_E_1, size_e},
@@ -237,10 +233,8 @@ void write_dpu(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& pla
     writer.zero(BS_OW_OP::offset);
     writer.write({{WDMA_SIZE_0::CHANNEL_WDMA, spec.n - 1}});
     writer.write({{WDMA_SIZE_1::HEIGHT_WDMA, plane.height - 1}, {WDMA_SIZE_1::WIDTH_WDMA, plane.width - 1}});
-    writer.write({{BN_CFG::BN_RELU_BYPASS, 1},
-                  {BN_CFG::BN_MUL_BYPASS, 1},
-                  {BN_CFG::BN_ALU_BYPASS, 1},
-                  {BN_CFG::BN_BYPASS, 1}});
+    writer.write(
+        {{BN_CFG::BN_RELU_BYPASS, 1}, {BN_CFG::BN_MUL_BYPASS, 1}, {BN_CFG::BN_ALU_BYPASS, 1}, {BN_CFG::BN_BYPASS, 1}});
     writer.zero(BN_ALU_CFG::offset, BN_RELUX_CMP_VALUE::offset);
     writer.write({{EW_CFG::EW_RELU_BYPASS, 1},
                   {EW_CFG::EW_OP_CVT_BYPASS, 1},
@@ -251,8 +245,8 @@ void write_dpu(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& pla
     writer.write({{EW_CVT_SCALE_VALUE::EW_OP_CVT_SCALE, 1}});
     writer.zero(EW_RELUX_CMP_VALUE::offset);
     writer.zero(OUT_CVT_OFFSET::offset);
-    writer.write({{OUT_CVT_SCALE::FP32TOFP16_EN, spec.output == Precision::fp16 ? 1 : 0},
-                  {OUT_CVT_SCALE::OUT_CVT_SCALE, 1}});
+    writer.write(
+        {{OUT_CVT_SCALE::FP32TOFP16_EN, spec.output == Precision::fp16 ? 1 : 0}, {OUT_CVT_SCALE::OUT_CVT_SCALE, 1}});
     writer.zero(OUT_CVT_SHIFT::offset);
     writer.zero(EW_OP_VALUE_0::offset, EW_OP_VALUE_7::offset);
     writer.write({{SURFACE_ADD::SURF_ADD, as_value(strides.group / atom_bytes)}});

@@ -24,11 +24,11 @@ using rockchip::ChipProfile;
 using rockchip::Command;
 
 enum class Mapping : std::uint8_t {
-    native_wide,   // native features, all rows: W = M, H = 1. What the vendor's matmul writes
-    native_tile,   // native features, rows m0.. of full_m: W = m, H = 1, single-line addressing
-    native_tall,   // native features, any rows: W = 1, H = m. What the open generators write
-    row_major,     // row-major features: W = 1, H = m
-    plane,         // NC1HWC2 image of plane_width columns, a 1x1 convolution over some of its lines
+    native_wide,  // native features, all rows: W = M, H = 1. What the vendor's matmul writes
+    native_tile,  // native features, rows m0.. of full_m: W = m, H = 1, single-line addressing
+    native_tall,  // native features, any rows: W = 1, H = m. What the open generators write
+    row_major,    // row-major features: W = 1, H = m
+    plane,        // NC1HWC2 image of plane_width columns, a 1x1 convolution over some of its lines
 };
 
 // DMA addresses: as bases of buffers, or as those of one task. `program` is the command list itself.
@@ -42,26 +42,26 @@ struct Addresses {
 
 struct TaskSpec {
     Mapping mapping = Mapping::native_wide;
-    Arrangement output_arrangement = Arrangement::native;   // row_major needs W = 1: native_tall or row_major
+    Arrangement output_arrangement = Arrangement::native;  // row_major needs W = 1: native_tall or row_major
     Precision input = Precision::int8;
     Precision output = Precision::int32;
-    std::uint32_t m = 0;   // of this task; n and k padded to G and KB
+    std::uint32_t m = 0;  // of this task; n and k padded to G and KB
     std::uint32_t n = 0;
     std::uint32_t k = 0;
-    std::uint32_t full_m = 0;        // rows of the matrices that the task is a tile of
-    std::uint32_t full_n = 0;        // pitch of a row-major output, padded; ignored otherwise
-    std::uint32_t full_k = 0;        // pitch of row-major features, padded; ignored otherwise
-    std::uint32_t plane_width = 0;   // mapping plane only; divides m and full_m
+    std::uint32_t full_m = 0;       // rows of the matrices that the task is a tile of
+    std::uint32_t full_n = 0;       // pitch of a row-major output, padded; ignored otherwise
+    std::uint32_t full_k = 0;       // pitch of row-major features, padded; ignored otherwise
+    std::uint32_t plane_width = 0;  // mapping plane only; divides m and full_m
     std::uint32_t data_banks = 0;
     std::uint32_t weight_banks = 0;
-    bool weight_reuse = false;       // weights of the previous task in this hardware chain are still in the CBUF
+    bool weight_reuse = false;  // weights of the previous task in this hardware chain are still in the CBUF
     // Lines fetched before the array starts: a prefetch hint. 0 means all lines and one more, at most 1023, which
     // is what generators write for matmuls; published programs for images choose smaller values.
     std::uint32_t feature_grains = 0;
-    bool vendor_preamble = true;     // write four CNA registers twice, as vendor programs do: 4 words more
-    bool emit_rdma = false;          // write DPU_RDMA, with its readers off, and fire it: the mainline driver needs it
-    bool qd_en = true;               // see CORE.MISC_CFG; every value seen works
-    Addresses addresses = {};        // of this task's first feature, weight and output; program is not used
+    bool vendor_preamble = true;  // write four CNA registers twice, as vendor programs do: 4 words more
+    bool emit_rdma = false;       // write DPU_RDMA, with its readers off, and fire it: the mainline driver needs it
+    bool qd_en = true;            // see CORE.MISC_CFG; every value seen works
+    Addresses addresses = {};     // of this task's first feature, weight and output; program is not used
 };
 
 // Whether results of `input` operands can be had as `output`: int8 to int32 and fp32, fp16 to fp32 and fp16.

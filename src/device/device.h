@@ -41,30 +41,30 @@ class Buffer {
 // One command list that the hardware follows by itself: `tasks` tasks linked by their tails.
 struct TaskChain {
     struct Entry {
-        std::uint64_t iova;          // of the task's first word
-        std::uint32_t body_words;    // without the four-word tail
-        std::uint32_t enable;        // block bits that the task fires
-        std::uint32_t interrupts;    // completion interrupts, whole pairs
+        std::uint64_t iova;        // of the task's first word
+        std::uint32_t body_words;  // without the four-word tail
+        std::uint32_t enable;      // block bits that the task fires
+        std::uint32_t interrupts;  // completion interrupts, whole pairs
     };
-    std::span<const Entry> tasks;    // in chain order
+    std::span<const Entry> tasks;  // in chain order
 };
 
 struct JobReport {
-    double hardware_seconds = 0;     // as the driver reports it; predicted on a simulated device
+    double hardware_seconds = 0;  // as the driver reports it; predicted on a simulated device
 };
 
 struct DeviceInfo {
-    std::string description;         // "Rockchip RK3588 (simulated, rknpu)"
-    std::string driver;              // "rknpu"
-    std::string driver_version;      // "0.9.8"
-    std::string node;                // "/dev/dri/card1"
+    std::string description;     // "Rockchip RK3588 (simulated, rknpu)"
+    std::string driver;          // "rknpu"
+    std::string driver_version;  // "0.9.8"
+    std::string node;            // "/dev/dri/card1"
     bool simulated = false;
     const rockchip::ChipProfile* chip = nullptr;
 };
 
 struct MemoryInfo {
-    std::size_t total = 0;           // bytes this device could hold
-    std::size_t free = 0;            // bytes it could hold now
+    std::size_t total = 0;  // bytes this device could hold
+    std::size_t free = 0;   // bytes it could hold now
 };
 
 class Device {

@@ -288,8 +288,8 @@ Result<std::unique_ptr<Device>> open_rknpu(uapi::Syscalls& calls, const std::str
                                            const RknpuOptions& options) {
     const int fd = calls.open(path.c_str(), O_RDWR);
     if (fd < 0) {
-        return make_error(ErrorCode::not_found, "cannot open the NPU node %s: %s%s", path.c_str(),
-                          std::strerror(errno), errno == EACCES ? " (is the user in the groups video and render?)" : "");
+        return make_error(ErrorCode::not_found, "cannot open the NPU node %s: %s%s", path.c_str(), std::strerror(errno),
+                          errno == EACCES ? " (is the user in the groups video and render?)" : "");
     }
     auto node = std::make_shared<Node>(calls, fd);
     if (const std::string name = drm_driver_name(*node); name != rk::driver_name) {
@@ -314,7 +314,8 @@ Result<std::unique_ptr<Device>> open_rknpu(uapi::Syscalls& calls, const std::str
     info.simulated = options.simulated;
     info.description = format("Rockchip %s (%s%s)", std::string(info.chip->name).c_str(),
                               options.simulated ? "simulated, " : "", rk::driver_name);
-    return std::unique_ptr<Device>(std::make_unique<RknpuDevice>(std::move(node), std::move(info), options.memory_limit));
+    return std::unique_ptr<Device>(
+        std::make_unique<RknpuDevice>(std::move(node), std::move(info), options.memory_limit));
 }
 
 }  // namespace npu::device

@@ -13,9 +13,9 @@
 namespace npu::device {
 
 struct RknpuOptions {
-    bool simulated = false;              // only changes how the device describes itself
-    std::size_t memory_limit = 0;        // bytes; 0 = what the host and the address window give
-    const rockchip::ChipProfile* chip = nullptr;   // nullptr: what the board's device tree names
+    bool simulated = false;                       // only changes how the device describes itself
+    std::size_t memory_limit = 0;                 // bytes; 0 = what the host and the address window give
+    const rockchip::ChipProfile* chip = nullptr;  // nullptr: what the board's device tree names
 };
 
 // The first node whose driver answers `rknpu`. Card nodes come before render nodes: on some boards a render node
@@ -25,7 +25,6 @@ std::optional<std::string> find_rknpu_node(uapi::Syscalls& calls);
 // Opens `node`. `calls` must outlive the device. Errors: not_found (no such node, no permission: the message says
 // which), unsupported (another driver, a driver version whose interface we do not know, or an
 // unknown chip).
-Result<std::unique_ptr<Device>> open_rknpu(uapi::Syscalls& calls, const std::string& node,
-                                           const RknpuOptions& options);
+Result<std::unique_ptr<Device>> open_rknpu(uapi::Syscalls& calls, const std::string& node, const RknpuOptions& options);
 
 }  // namespace npu::device

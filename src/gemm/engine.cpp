@@ -28,12 +28,12 @@ struct Engine::CachedProgram {
 
 namespace {
 
-constexpr std::uint32_t rows_per_pack = 32;   // packing several rows at once writes whole cache lines
+constexpr std::uint32_t rows_per_pack = 32;  // packing several rows at once writes whole cache lines
 
 // Grows a scratch buffer to at least `bytes`.
 Result<void> reserve(device::Device& device, std::unique_ptr<device::Buffer>& buffer, std::size_t bytes) {
     if (buffer == nullptr || buffer->bytes() < bytes) {
-        buffer.reset();   // before the new one is asked for: memory is scarce
+        buffer.reset();  // before the new one is asked for: memory is scarce
         NPU_ASSIGN(buffer, device.allocate(bytes));
     }
     return {};
@@ -62,9 +62,11 @@ Result<void> Engine::with_transient(const WeightsShape& shape, const RowReader& 
 
 Result<MultiplyReport> Engine::multiply_locked(const ResidentWeights& weights, RowsView x, TargetView y) {
     MultiplyReport report;
-    const auto tiles = compile::k_tiles(weights.shape.k, input_precision(weights.shape.pipeline), chip(), plan_options());
+    const auto tiles =
+        compile::k_tiles(weights.shape.k, input_precision(weights.shape.pipeline), chip(), plan_options());
     const std::size_t row_bytes =
-        std::size_t{compile::padded_kernels(input_precision(weights.shape.pipeline), weights.shape.n)} * 4 * tiles.size();
+        std::size_t{compile::padded_kernels(input_precision(weights.shape.pipeline), weights.shape.n)} * 4 *
+        tiles.size();
     const auto most_rows = static_cast<std::uint32_t>(
         std::clamp<std::size_t>(options_.largest_output / row_bytes, 1, options_.largest_rows));
     for (std::uint32_t first = 0; first < x.rows; first += most_rows) {
@@ -186,8 +188,9 @@ Result<void> Engine::check(const CachedProgram& cached, const ResidentWeights& w
                                                          .buffers = buffers},
                                                         chip());
         if (const rockchip::Violation* refusal = rockchip::first_refusal(violations); refusal != nullptr) {
-            return make_error(ErrorCode::unsupported, "the program for a %u x %u x %u %s matmul was not submitted: %s (%s)",
-                              cached.rows, cached.shape.n, cached.shape.k, pipeline_name(cached.shape.pipeline),
+            return make_error(ErrorCode::unsupported,
+                              "the program for a %u x %u x %u %s matmul was not submitted: %s (%s)", cached.rows,
+                              cached.shape.n, cached.shape.k, pipeline_name(cached.shape.pipeline),
                               refusal->message.c_str(), refusal->consequence);
         }
     }

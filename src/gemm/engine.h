@@ -28,29 +28,29 @@ namespace npu::gemm {
 struct EngineOptions {
     std::uint32_t cores = 3;
     std::chrono::milliseconds deadline{2000};
-    bool check_programs = true;         // every new program passes rockchip::check_program before its first run
+    bool check_programs = true;  // every new program passes rockchip::check_program before its first run
     std::size_t cached_programs = 128;
     // More rows than these allow are split into several submissions.
-    std::size_t largest_output = std::size_t{64} << 20;   // bytes of partial sums
-    std::uint32_t largest_rows = 4096;                    // keeps the tasks of a core below the driver's 4095
+    std::size_t largest_output = std::size_t{64} << 20;  // bytes of partial sums
+    std::uint32_t largest_rows = 4096;                   // keeps the tasks of a core below the driver's 4095
 };
 
 // M float rows of K (or N) values; row r begins at data + r * stride.
 struct RowsView {
     const float* data = nullptr;
-    std::size_t stride = 0;   // floats
+    std::size_t stride = 0;  // floats
     std::uint32_t rows = 0;
 };
 
 struct TargetView {
     float* data = nullptr;
-    std::size_t stride = 0;   // floats
+    std::size_t stride = 0;  // floats
 };
 
 struct MultiplyReport {
     std::size_t submissions = 0;
     std::size_t tasks = 0;
-    double predicted_seconds = 0;   // by the timing model, on the chip at its nominal clock
+    double predicted_seconds = 0;  // by the timing model, on the chip at its nominal clock
 };
 
 class Engine {
@@ -76,7 +76,7 @@ class Engine {
 
     Result<MultiplyReport> multiply_locked(const ResidentWeights& weights, RowsView x, TargetView y);
     Result<void> multiply_rows(const ResidentWeights& weights, RowsView x, TargetView y, MultiplyReport& report);
-    std::vector<float> write_features(const compile::Plan& plan, Pipeline pipeline, RowsView x);   // returns row scales
+    std::vector<float> write_features(const compile::Plan& plan, Pipeline pipeline, RowsView x);  // returns row scales
     Result<CachedProgram*> program_for(const WeightsShape& shape, std::uint32_t rows);
     Result<void> aim(CachedProgram& program, const ResidentWeights& weights);
     Result<void> check(const CachedProgram& program, const ResidentWeights& weights) const;
@@ -87,8 +87,8 @@ class Engine {
     std::unique_ptr<device::Buffer> features_;
     std::unique_ptr<device::Buffer> output_;
     std::unique_ptr<device::Buffer> transient_;
-    std::vector<std::byte> quantised_;                     // rows on their way to features_
-    std::list<std::unique_ptr<CachedProgram>> programs_;   // most recently used first
+    std::vector<std::byte> quantised_;                    // rows on their way to features_
+    std::list<std::unique_ptr<CachedProgram>> programs_;  // most recently used first
 };
 
 }  // namespace npu::gemm

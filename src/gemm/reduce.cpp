@@ -20,7 +20,8 @@ void reduce_as(const compile::Plan& plan, const std::byte* output, std::span<con
     for (std::uint32_t m = 0; m < plan.shape.m; ++m) {
         std::fill(sum.begin(), sum.end(), Sum{0});
         for (std::size_t tile = 0; tile < plan.k_tiles.size(); ++tile) {
-            compile::unpack_output(layout, output + plan.output_offset(tile), m, 1, n, {partial.data(), n * sizeof(Partial)});
+            compile::unpack_output(layout, output + plan.output_offset(tile), m, 1, n,
+                                   {partial.data(), n * sizeof(Partial)});
             for (std::uint32_t i = 0; i < n; ++i) {
                 sum[i] += partial[i];
             }

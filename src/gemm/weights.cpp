@@ -15,7 +15,7 @@ using rockchip::Precision;
 struct Tile {
     compile::KTile range;
     compile::WeightLayout layout;
-    std::size_t offset;    // in the resident span
+    std::size_t offset;  // in the resident span
 };
 
 std::vector<Tile> tiles_of(const WeightsShape& shape, const rockchip::ChipProfile& chip) {
@@ -45,9 +45,7 @@ compile::PlanOptions plan_options() {
     return options;
 }
 
-Precision input_precision(Pipeline pipeline) {
-    return pipeline == Pipeline::fp16 ? Precision::fp16 : Precision::int8;
-}
+Precision input_precision(Pipeline pipeline) { return pipeline == Pipeline::fp16 ? Precision::fp16 : Precision::int8; }
 
 Precision output_precision(Pipeline pipeline) {
     return pipeline == Pipeline::fp16 ? Precision::fp32 : Precision::int32;
@@ -81,9 +79,10 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
         for (std::uint32_t i = 0; i < count; ++i) {
             read_row(first + i, row.data());
             std::byte* target = quantised.data() + i * stride;
-            weights.scales[first + i] = shape.pipeline == Pipeline::fp16
-                                            ? convert_fp16(row.data(), shape.k, reinterpret_cast<std::uint16_t*>(target))
-                                            : quantise_int8(row.data(), shape.k, reinterpret_cast<std::int8_t*>(target));
+            weights.scales[first + i] =
+                shape.pipeline == Pipeline::fp16
+                    ? convert_fp16(row.data(), shape.k, reinterpret_cast<std::uint16_t*>(target))
+                    : quantise_int8(row.data(), shape.k, reinterpret_cast<std::int8_t*>(target));
         }
         for (const Tile& tile : tiles) {
             compile::pack_weights(tile.layout, {quantised.data() + std::size_t{tile.range.k0} * element, stride}, first,

@@ -42,8 +42,8 @@ std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfil
 
 struct ResidentWeights {
     WeightsShape shape;
-    DeviceSpan span;                  // starts on a multiple of 64 bytes
-    std::vector<float> scales;        // one per output channel
+    DeviceSpan span;            // starts on a multiple of 64 bytes
+    std::vector<float> scales;  // one per output channel
 };
 
 // Delivers the K floats of one output channel.

@@ -15,7 +15,8 @@ struct BackendContext {
 BackendContext& context_of(ggml_backend_t backend) { return *static_cast<BackendContext*>(backend->context); }
 
 ggml_guid_t guid() {
-    static ggml_guid id = {0x6e, 0x1c, 0x0a, 0x52, 0x93, 0x7f, 0x4d, 0x08, 0xb3, 0x55, 0xc4, 0x21, 0xee, 0x18, 0x7a, 0x90};
+    static ggml_guid id = {0x6e, 0x1c, 0x0a, 0x52, 0x93, 0x7f, 0x4d, 0x08,
+                           0xb3, 0x55, 0xc4, 0x21, 0xee, 0x18, 0x7a, 0x90};
     return &id;
 }
 
@@ -30,7 +31,7 @@ void free_backend(ggml_backend_t backend) {
 ggml_status graph_compute(ggml_backend_t backend, ggml_cgraph* graph) {
     try {
         return context_of(backend).executor->compute(graph);
-    } catch (const std::exception& exception) {   // memory of the host ran out
+    } catch (const std::exception& exception) {  // memory of the host ran out
         GGML_LOG_ERROR("ggml-npu: %s\n", exception.what());
         return GGML_STATUS_FAILED;
     }

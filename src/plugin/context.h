@@ -33,7 +33,7 @@ class DeviceContext {
   private:
     DeviceContext() = default;
 
-    std::unique_ptr<uapi::Syscalls> simulated_kernel_;   // outlives the device
+    std::unique_ptr<uapi::Syscalls> simulated_kernel_;  // outlives the device
     std::unique_ptr<device::Device> device_;
     std::unique_ptr<gemm::Engine> engine_;
     Statistics statistics_;

@@ -89,7 +89,7 @@ bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) {
             return false;
         }
         if (is_loader_probe(weights) && is_weight_matrix(weights) && route == Route::transient) {
-            return false;   // not here: the loader's next question will be about our own buffer type
+            return false;  // not here: the loader's next question will be about our own buffer type
         }
         return route == Route::transient || (whole_graphs && cpu_supports(op));
     }

@@ -52,7 +52,7 @@ void Executor::set_abort_callback(ggml_abort_callback callback, void* data) {
 }
 
 ggml_status Executor::compute(ggml_cgraph* graph) {
-    int cpu_first = 0;   // nodes [cpu_first, i) wait for the CPU
+    int cpu_first = 0;  // nodes [cpu_first, i) wait for the CPU
     for (int i = 0; i < graph->n_nodes; ++i) {
         const ggml_tensor* node = graph->nodes[i];
         if (!is_matmul(node) || !is_computed(node) || ggml_is_empty(node)) {
@@ -102,7 +102,8 @@ Result<void> Executor::multiply(const ggml_tensor* node, bool resident) {
     }
     const ResidentTensor* weights = resident_tensor(node->src[0]);
     if (weights == nullptr) {
-        return make_error(ErrorCode::invalid_argument, "the weights %s were never written to the NPU", node->src[0]->name);
+        return make_error(ErrorCode::invalid_argument, "the weights %s were never written to the NPU",
+                          node->src[0]->name);
     }
     const ggml_tensor* activations = node->src[1];
     const auto n = static_cast<std::size_t>(node->ne[0]);
@@ -121,31 +122,33 @@ Result<void> Executor::multiply(const ggml_tensor* node, bool resident) {
 Result<void> Executor::multiply_transient(const ggml_tensor* node) {
     const ggml_tensor* weights = node->src[0];
     const ggml_tensor* activations = node->src[1];
-    const gemm::WeightsShape shape{static_cast<std::uint32_t>(weights->ne[1]), static_cast<std::uint32_t>(weights->ne[0]),
-                                   *pipeline_for(weights->type)};
-    const std::int64_t share2 = activations->ne[2] / weights->ne[2];   // planes of activations per plane of weights
+    const gemm::WeightsShape shape{static_cast<std::uint32_t>(weights->ne[1]),
+                                   static_cast<std::uint32_t>(weights->ne[0]), *pipeline_for(weights->type)};
+    const std::int64_t share2 = activations->ne[2] / weights->ne[2];  // planes of activations per plane of weights
     const std::int64_t share3 = activations->ne[3] / weights->ne[3];
     const auto n = static_cast<std::size_t>(node->ne[0]);
     for (std::int64_t w3 = 0; w3 < weights->ne[3]; ++w3) {
         for (std::int64_t w2 = 0; w2 < weights->ne[2]; ++w2) {
-            const auto* plane = static_cast<const std::byte*>(weights->data) + w2 * weights->nb[2] + w3 * weights->nb[3];
+            const auto* plane =
+                static_cast<const std::byte*>(weights->data) + w2 * weights->nb[2] + w3 * weights->nb[3];
             const auto read = [&](std::uint32_t row, float* destination) {
                 read_row(weights, plane + row * weights->nb[1], destination);
             };
             context_.statistics().count_late_upload(gemm::resident_bytes(shape, context_.engine().chip()));
-            NPU_TRY(context_.engine().with_transient(shape, read, [&](const gemm::Engine::Multiply& multiply) -> Result<void> {
-                for (std::int64_t i3 = w3 * share3; i3 < (w3 + 1) * share3; ++i3) {
-                    for (std::int64_t i2 = w2 * share2; i2 < (w2 + 1) * share2; ++i2) {
-                        const gemm::RowsView x{float_rows(activations, i2, i3),
-                                               static_cast<std::size_t>(activations->ne[0]),
-                                               static_cast<std::uint32_t>(activations->ne[1])};
-                        NPU_ASSIGN(const gemm::MultiplyReport report, multiply(x, {plane_of(node, i2, i3), n}));
-                        context_.statistics().count_submissions(report.submissions, report.tasks,
-                                                                report.predicted_seconds);
+            NPU_TRY(context_.engine().with_transient(
+                shape, read, [&](const gemm::Engine::Multiply& multiply) -> Result<void> {
+                    for (std::int64_t i3 = w3 * share3; i3 < (w3 + 1) * share3; ++i3) {
+                        for (std::int64_t i2 = w2 * share2; i2 < (w2 + 1) * share2; ++i2) {
+                            const gemm::RowsView x{float_rows(activations, i2, i3),
+                                                   static_cast<std::size_t>(activations->ne[0]),
+                                                   static_cast<std::uint32_t>(activations->ne[1])};
+                            NPU_ASSIGN(const gemm::MultiplyReport report, multiply(x, {plane_of(node, i2, i3), n}));
+                            context_.statistics().count_submissions(report.submissions, report.tasks,
+                                                                    report.predicted_seconds);
+                        }
                     }
-                }
-                return {};
-            }));
+                    return {};
+                }));
         }
     }
     return {};

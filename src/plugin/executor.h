@@ -35,7 +35,7 @@ class Executor {
 
     DeviceContext& context_;
     ggml_backend_t cpu_;
-    std::vector<float> rows_;   // activations that are no floats, or whose rows lie apart
+    std::vector<float> rows_;  // activations that are no floats, or whose rows lie apart
 };
 
 }  // namespace npu::plugin

@@ -16,10 +16,11 @@ Result<void> check_host() {
                       built_ggml_version, built_ggml_commit, ggml_version(), ggml_commit());
         return {};
     }
-    return make_error(ErrorCode::unsupported,
-                      "this plugin was built against ggml %s (commit %s) but the program that loads it has ggml %s "
-                      "(commit %s); rebuild the plugin against that llama.cpp, or set GGML_NPU_ANY_HOST=1 to try anyway",
-                      built_ggml_version, built_ggml_commit, ggml_version(), ggml_commit());
+    return make_error(
+        ErrorCode::unsupported,
+        "this plugin was built against ggml %s (commit %s) but the program that loads it has ggml %s "
+        "(commit %s); rebuild the plugin against that llama.cpp, or set GGML_NPU_ANY_HOST=1 to try anyway",
+        built_ggml_version, built_ggml_commit, ggml_version(), ggml_commit());
 }
 
 Result<ggml_backend_dev_t> cpu_device() {

@@ -55,7 +55,8 @@ Result<Plugin*> make_plugin() {
     NPU_TRY(check_host());
     set_log_sink(log_to_ggml);
     for (const std::string& name : unknown_options()) {
-        log(LogLevel::warning, "%s is no option of this plugin; known are:\n%s", name.c_str(), describe_options().c_str());
+        log(LogLevel::warning, "%s is no option of this plugin; known are:\n%s", name.c_str(),
+            describe_options().c_str());
     }
     auto made = std::make_unique<Plugin>();
     NPU_ASSIGN(made->context, DeviceContext::open());

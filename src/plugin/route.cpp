@@ -13,11 +13,9 @@ namespace {
 constexpr int hint_index = 1;
 constexpr int source_precision_index = 3;
 
-constexpr int smallest_resident_kernels = 2;   // a "matrix" with one output channel is a scale or a bias
+constexpr int smallest_resident_kernels = 2;  // a "matrix" with one output channel is a scale or a bias
 
-bool is_host_float(ggml_type type) {
-    return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16;
-}
+bool is_host_float(ggml_type type) { return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16; }
 
 // The least precision that the graph's author allows for the activations.
 bool precision_allowed(const ggml_tensor* node, gemm::Pipeline pipeline) {
@@ -84,7 +82,8 @@ Decision route_matmul(const ggml_tensor* node) {
     if (weights->op != GGML_OP_NONE || weights->view_src != nullptr) {
         return cpu("both operands are computed at run time (attention)");
     }
-    if (weights->buffer != nullptr && ggml_backend_buffer_get_usage(weights->buffer) == GGML_BACKEND_BUFFER_USAGE_WEIGHTS) {
+    if (weights->buffer != nullptr &&
+        ggml_backend_buffer_get_usage(weights->buffer) == GGML_BACKEND_BUFFER_USAGE_WEIGHTS) {
         return cpu("the weights were kept in host memory (-ngl, -ot, or too small a matrix)");
     }
     return {Route::transient, ""};

@@ -12,14 +12,14 @@
 namespace npu::plugin {
 
 enum class Route {
-    resident,    // NPU, weights already in its memory
-    transient,   // NPU, weights are a stored matrix in host memory and are uploaded for this call
-    cpu,         // the host's CPU backend
+    resident,   // NPU, weights already in its memory
+    transient,  // NPU, weights are a stored matrix in host memory and are uploaded for this call
+    cpu,        // the host's CPU backend
 };
 
 struct Decision {
     Route route = Route::cpu;
-    const char* reason = "";   // why the CPU; a string literal
+    const char* reason = "";  // why the CPU; a string literal
 };
 
 // For a GGML_OP_MUL_MAT or GGML_OP_MUL_MAT_ID node.

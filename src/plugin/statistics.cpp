@@ -65,7 +65,8 @@ Result<void> write_file(const std::string& path, const std::string& text) {
     const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
     const bool closed = std::fclose(file) == 0;
     if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
-        const Error error = make_error(ErrorCode::device_failure, "cannot write %s: %s", path.c_str(), std::strerror(errno));
+        const Error error =
+            make_error(ErrorCode::device_failure, "cannot write %s: %s", path.c_str(), std::strerror(errno));
         std::remove(temporary.c_str());
         return error;
     }

@@ -22,15 +22,15 @@ gemm::WeightsShape shape_of(const ggml_tensor* tensor) {
 // What the buffer knows about one tensor; tensor->extra points here.
 struct Slot {
     std::optional<ResidentTensor> resident;
-    std::vector<std::byte> original;     // bytes as they were set; empty when the resident form gives them back
-    std::size_t received = 0;            // bytes of a tensor that arrives in pieces
+    std::vector<std::byte> original;  // bytes as they were set; empty when the resident form gives them back
+    std::size_t received = 0;         // bytes of a tensor that arrives in pieces
     std::size_t uploads = 0;
 };
 
 struct BufferContext {
     DeviceContext& device;
     std::unique_ptr<device::Buffer> memory;
-    std::deque<Slot> slots;              // addresses stay valid as it grows
+    std::deque<Slot> slots;  // addresses stay valid as it grows
 };
 
 BufferContext& context_of(ggml_backend_buffer_t buffer) { return *static_cast<BufferContext*>(buffer->context); }
@@ -54,9 +54,9 @@ void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot
             to_float(source, destination, tensor->ne[0]);
         }
     };
-    const std::size_t offset =
-        static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.memory->data());
-    const gemm::DeviceSpan span{context.memory.get(), offset, gemm::resident_bytes(shape, context.device.engine().chip())};
+    const std::size_t offset = static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.memory->data());
+    const gemm::DeviceSpan span{context.memory.get(), offset,
+                                gemm::resident_bytes(shape, context.device.engine().chip())};
     auto prepared = gemm::prepare_weights(shape, read_row, span, context.device.engine().chip());
     if (!prepared) {
         GGML_LOG_ERROR("ggml-npu: weights %s: %s\n", tensor->name, prepared.error().message.c_str());
@@ -91,7 +91,7 @@ std::vector<std::byte> original_bytes(BufferContext& context, const ggml_tensor*
         return bytes;
     }
     std::vector<std::byte> bytes = slot.original;
-    bytes.resize(ggml_nbytes(tensor));   // never set: zeros
+    bytes.resize(ggml_nbytes(tensor));  // never set: zeros
     return bytes;
 }
 
@@ -120,7 +120,8 @@ ggml_status buffer_init_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor
     return GGML_STATUS_SUCCESS;
 }
 
-void buffer_set_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const void* data, size_t offset, size_t size) {
+void buffer_set_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const void* data, size_t offset,
+                       size_t size) {
     BufferContext& context = context_of(buffer);
     const auto [owner, start] = owner_of(tensor);
     Slot& slot = *slot_of(owner);
@@ -137,13 +138,15 @@ void buffer_set_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const 
     }
 }
 
-void buffer_get_tensor(ggml_backend_buffer_t buffer, const ggml_tensor* tensor, void* data, size_t offset, size_t size) {
+void buffer_get_tensor(ggml_backend_buffer_t buffer, const ggml_tensor* tensor, void* data, size_t offset,
+                       size_t size) {
     const auto [owner, start] = owner_of(tensor);
     const auto bytes = original_bytes(context_of(buffer), owner, *slot_of(owner));
     std::memcpy(data, bytes.data() + start + offset, size);
 }
 
-void buffer_memset_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, uint8_t value, size_t offset, size_t size) {
+void buffer_memset_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, uint8_t value, size_t offset,
+                          size_t size) {
     const std::vector<std::byte> bytes(size, std::byte{value});
     buffer_set_tensor(buffer, tensor, bytes.data(), offset, size);
 }
@@ -188,17 +191,17 @@ ggml_backend_buffer_t type_alloc_buffer(ggml_backend_buffer_type_t type, size_t 
 size_t type_get_alignment(ggml_backend_buffer_type_t) { return alignment; }
 
 size_t type_get_max_size(ggml_backend_buffer_type_t) {
-    return std::size_t{256} << 20;   // several moderate buffers find room in a fragmented address window
+    return std::size_t{256} << 20;  // several moderate buffers find room in a fragmented address window
 }
 
 size_t type_get_alloc_size(ggml_backend_buffer_type_t type, const ggml_tensor* tensor) {
-    const std::size_t plain = ggml_nbytes(tensor);   // ggml asks for at least this
+    const std::size_t plain = ggml_nbytes(tensor);  // ggml asks for at least this
     return is_weight_matrix(tensor)
                ? std::max(plain, gemm::resident_bytes(shape_of(tensor), context_of(type).engine().chip()))
                : plain;
 }
 
-bool type_is_host(ggml_backend_buffer_type_t) { return false; }   // so that loaders never bypass set_tensor
+bool type_is_host(ggml_backend_buffer_type_t) { return false; }  // so that loaders never bypass set_tensor
 
 }  // namespace
 

@@ -59,13 +59,14 @@ bool ChainReader::check_submission() {
     const std::uint32_t number = input_.task_number;
     check_interrupt_mask();
     if (number == 0) {
-        findings_.refuse(offset_task_con, 0, consequence::hangs, "TASK_NUMBER is 0: nothing runs and nothing completes");
+        findings_.refuse(offset_task_con, 0, consequence::hangs,
+                         "TASK_NUMBER is 0: nothing runs and nothing completes");
         return false;
     }
     if (number > chip_.max_tasks_per_submit) {
-        findings_.refuse(offset_task_con, number, consequence::hangs,
-                         format("TASK_NUMBER %u exceeds %u, where the task counter wraps", number,
-                                chip_.max_tasks_per_submit));
+        findings_.refuse(
+            offset_task_con, number, consequence::hangs,
+            format("TASK_NUMBER %u exceeds %u, where the task counter wraps", number, chip_.max_tasks_per_submit));
         return false;
     }
     if (input_.mainline_driver && number != 1) {
@@ -112,10 +113,10 @@ std::span<const std::uint64_t> ChainReader::fetch(std::uint64_t address, std::ui
     }
     const std::uint64_t count = words_fetched(amount);
     const std::uint64_t present = (end - address) / 8;
-    if (count > present + 1) {   // an odd task is fetched with one word more than it has
-        return refuse(consequence::dma_error, format("amount 0x%x fetches %llu words, %llu are there", amount,
-                                                     static_cast<unsigned long long>(count),
-                                                     static_cast<unsigned long long>(present)));
+    if (count > present + 1) {  // an odd task is fetched with one word more than it has
+        return refuse(consequence::dma_error,
+                      format("amount 0x%x fetches %llu words, %llu are there", amount,
+                             static_cast<unsigned long long>(count), static_cast<unsigned long long>(present)));
     }
     const auto first = static_cast<std::int64_t>(address);
     check::check_inside({first, first + 8 * static_cast<std::int64_t>(std::min(count, present))}, false,
@@ -164,10 +165,11 @@ void ChainReader::check_operation(std::size_t position, std::uint32_t enable) {
 bool ChainReader::follow(std::size_t position, const check::Tail& tail) {
     const bool last = position + 1 == input_.task_number;
     if (last && tail.names_next && tail.next_amount != 0 && !input_.mainline_driver) {
-        findings_.warn(offset_task_con, input_.task_number, consequence::corrupts,
-                       format("TASK_NUMBER %u ends the chain here, but the tail names another task at 0x%08x, which does "
-                              "not run",
-                              input_.task_number, tail.next_address));
+        findings_.warn(
+            offset_task_con, input_.task_number, consequence::corrupts,
+            format("TASK_NUMBER %u ends the chain here, but the tail names another task at 0x%08x, which does "
+                   "not run",
+                   input_.task_number, tail.next_address));
     }
     if (!last && !tail.names_next) {
         findings_.refuse(offset_task_con, input_.task_number, consequence::hangs,
@@ -187,10 +189,11 @@ bool ChainReader::read_task(std::size_t position, std::uint64_t& address, std::u
         return false;
     }
     if (enable == window.end() || length + 1 < tail_words) {
-        findings_.refuse(offset_pc_register_amounts, amount, consequence::hangs,
-                         format("no tail with an enable word within the %zu words fetched: the amount is too small, or the "
-                                "tail is missing",
-                                window.size()));
+        findings_.refuse(
+            offset_pc_register_amounts, amount, consequence::hangs,
+            format("no tail with an enable word within the %zu words fetched: the amount is too small, or the "
+                   "tail is missing",
+                   window.size()));
         return false;
     }
     const std::span<const std::uint64_t> body = window.first(length + 1 - tail_words);

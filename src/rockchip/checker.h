@@ -27,8 +27,8 @@
 namespace npu::rockchip {
 
 enum class Severity {
-    warn,     // published hazard that this program may meet; may be submitted
-    refuse,   // must not be submitted
+    warn,    // published hazard that this program may meet; may be submitted
+    refuse,  // must not be submitted
 };
 
 // What would happen; `Violation::consequence` points to one of these, so that addresses may be compared.
@@ -43,27 +43,27 @@ inline constexpr char not_understood[] = "refused as not understood";
 struct CheckBuffer {
     std::uint64_t iova = 0;
     std::uint64_t bytes = 0;
-    bool writable = false;   // by the device
+    bool writable = false;  // by the device
 };
 
 // One submission to one core. Nothing is owned; everything must live until the check returns.
 struct CheckInput {
-    std::span<const std::uint64_t> words;   // command words, as the device will fetch them
-    std::uint64_t words_iova = 0;           // address of words[0]
-    std::size_t first_word = 0;             // where the first task begins
-    std::uint32_t body_words = 0;           // of the first task, without its four-word tail (kernel: regcfg_amount)
-    std::uint32_t task_number = 1;          // tasks in the chain
-    std::uint32_t interrupt_mask = interrupt_dpu;   // of the last task
-    std::span<const CheckBuffer> buffers;   // all of the job's, commands included; empty: not known, not checked
-    bool mainline_driver = false;           // one task per submission, and DPU_RDMA must always be programmed
+    std::span<const std::uint64_t> words;  // command words, as the device will fetch them
+    std::uint64_t words_iova = 0;          // address of words[0]
+    std::size_t first_word = 0;            // where the first task begins
+    std::uint32_t body_words = 0;          // of the first task, without its four-word tail (kernel: regcfg_amount)
+    std::uint32_t task_number = 1;         // tasks in the chain
+    std::uint32_t interrupt_mask = interrupt_dpu;  // of the last task
+    std::span<const CheckBuffer> buffers;          // all of the job's, commands included; empty: not known, not checked
+    bool mainline_driver = false;                  // one task per submission, and DPU_RDMA must always be programmed
 };
 
 struct Violation {
     Severity severity = Severity::refuse;
-    std::size_t task = 0;         // position in the chain
-    std::uint16_t offset = 0;     // register; chain faults name the PC register they concern
+    std::size_t task = 0;      // position in the chain
+    std::uint16_t offset = 0;  // register; chain faults name the PC register they concern
     std::uint32_t value = 0;
-    std::string message;          // names task, register, value, bound and consequence
+    std::string message;  // names task, register, value, bound and consequence
     const char* consequence = "";
 };
 

@@ -10,8 +10,8 @@ namespace {
 
 namespace con0 = reg::CNA::CBUF_CON0;
 
-constexpr std::uint32_t entry_bytes = 64;   // unit of CBUF_CON1 (register manual)
-constexpr std::uint32_t bank_mask = 0xff;   // both bank counts inside CBUF_CON0
+constexpr std::uint32_t entry_bytes = 64;  // unit of CBUF_CON1 (register manual)
+constexpr std::uint32_t bank_mask = 0xff;  // both bank counts inside CBUF_CON0
 
 struct Banks {
     std::uint32_t data, weight;
@@ -23,21 +23,24 @@ void check_banks(const Matmul& task, const Banks& banks, const ChipProfile& chip
         findings.refuse(con0::offset, task.cbuf_con0, consequence, why);
     };
     if (const std::uint32_t bank = con0::FC_DATA_BANK.of(task.cbuf_con0); bank != 0) {
-        refuse(consequence::corrupts, format("FC_DATA_BANK is %u; anything but 0 was measured to corrupt most outputs", bank));
+        refuse(consequence::corrupts,
+               format("FC_DATA_BANK is %u; anything but 0 was measured to corrupt most outputs", bank));
     }
     if (banks.data == 0 || banks.weight == 0) {
-        refuse(consequence::hangs, format("DATA_BANK %u and WEIGHT_BANK %u: each needs at least one bank", banks.data, banks.weight));
+        refuse(consequence::hangs,
+               format("DATA_BANK %u and WEIGHT_BANK %u: each needs at least one bank", banks.data, banks.weight));
         return;
     }
     if (banks.data + banks.weight > chip.cbuf_banks) {
-        refuse(consequence::hangs, format("bank overflow: DATA_BANK %u + WEIGHT_BANK %u = %u, the chip has %u", banks.data,
-                                          banks.weight, banks.data + banks.weight, chip.cbuf_banks));
+        refuse(consequence::hangs, format("bank overflow: DATA_BANK %u + WEIGHT_BANK %u = %u, the chip has %u",
+                                          banks.data, banks.weight, banks.data + banks.weight, chip.cbuf_banks));
     }
     if (task.feature_bytes > banks.data_bytes) {
-        refuse(consequence::hangs,
-               format("bank overflow: features of %ux%u pixels and %u channels take %llu bytes, %u data banks hold %llu",
-                      task.width, task.height, task.channels, static_cast<unsigned long long>(task.feature_bytes),
-                      banks.data, static_cast<unsigned long long>(banks.data_bytes)));
+        refuse(
+            consequence::hangs,
+            format("bank overflow: features of %ux%u pixels and %u channels take %llu bytes, %u data banks hold %llu",
+                   task.width, task.height, task.channels, static_cast<unsigned long long>(task.feature_bytes),
+                   banks.data, static_cast<unsigned long long>(banks.data_bytes)));
     }
 }
 
@@ -50,10 +53,10 @@ void check_weight_banks(const Matmul& task, const Banks& banks, const ChipProfil
     constexpr std::uint32_t hazard_pixels = 128;
     const bool narrow = task.weight_bytes <= 2ULL * chip.cbuf_bank_bytes;
     if (narrow && task.channels >= hazard_channels && task.width * task.height > hazard_pixels) {
-        findings.refuse(con0::offset, task.cbuf_con0, consequence::hangs,
-                        format("WEIGHT_BANK %u with narrow N=%u, K=%u and %u rows hung until power-cycle; give at least %u",
-                               banks.weight, task.kernels, task.channels, task.width * task.height,
-                               chip.min_weight_banks));
+        findings.refuse(
+            con0::offset, task.cbuf_con0, consequence::hangs,
+            format("WEIGHT_BANK %u with narrow N=%u, K=%u and %u rows hung until power-cycle; give at least %u",
+                   banks.weight, task.kernels, task.channels, task.width * task.height, chip.min_weight_banks));
     } else {
         findings.warn(con0::offset, task.cbuf_con0, consequence::hangs,
                       format("WEIGHT_BANK %u; hangs are published for less than %u with narrow N", banks.weight,
@@ -69,10 +72,10 @@ void check_entries(const Matmul& task, const Banks& banks, Findings& findings) {
     const std::uint64_t most = task.width * ceil_div<std::uint64_t>(pixel_bits, 8ULL * entry_bytes);
     const std::uint64_t entries = reg::CNA::CBUF_CON1::DATA_ENTRIES.of(task.cbuf_con1);
     if (entries < least || entries > most) {
-        findings.refuse(reg::CNA::CBUF_CON1::offset, task.cbuf_con1, consequence::corrupts,
-                        format("a line of %u pixels and %u channels needs %llu to %llu entries of 64 bytes", task.width,
-                               task.channels, static_cast<unsigned long long>(least),
-                               static_cast<unsigned long long>(most)));
+        findings.refuse(
+            reg::CNA::CBUF_CON1::offset, task.cbuf_con1, consequence::corrupts,
+            format("a line of %u pixels and %u channels needs %llu to %llu entries of 64 bytes", task.width,
+                   task.channels, static_cast<unsigned long long>(least), static_cast<unsigned long long>(most)));
     } else if (task.feature_bytes <= banks.data_bytes && entries * entry_bytes * task.height > banks.data_bytes) {
         findings.warn(reg::CNA::CBUF_CON1::offset, task.cbuf_con1, consequence::corrupts,
                       format("%u lines of %llu entries exceed %u data banks, though the bytes alone fit", task.height,
@@ -88,9 +91,10 @@ void check_slack(const Matmul& task, const Banks& banks, const ChipProfile& chip
     }
     const std::uint64_t spare = banks.data_bytes - task.feature_bytes;
     if (spare < chip.cbuf_bank_bytes / 10) {
-        findings.warn(con0::offset, task.cbuf_con0, consequence::corrupts,
-                      format("int8 in one-pixel lines leaves %llu bytes of the last data bank; such shapes need one more bank",
-                             static_cast<unsigned long long>(spare)));
+        findings.warn(
+            con0::offset, task.cbuf_con0, consequence::corrupts,
+            format("int8 in one-pixel lines leaves %llu bytes of the last data bank; such shapes need one more bank",
+                   static_cast<unsigned long long>(spare)));
     }
 }
 
@@ -134,9 +138,9 @@ void check_reuse(const Matmul& task, const Matmul* previous, const Banks& banks,
         return;
     }
     if ((task.cbuf_con0 & bank_mask) != (previous->cbuf_con0 & bank_mask)) {
-        findings.refuse(con0::offset, task.cbuf_con0, consequence::corrupts,
-                        format("reuse with another bank split than the task before it (0x%02x)",
-                               previous->cbuf_con0 & bank_mask));
+        findings.refuse(
+            con0::offset, task.cbuf_con0, consequence::corrupts,
+            format("reuse with another bank split than the task before it (0x%02x)", previous->cbuf_con0 & bank_mask));
         return;
     }
     if (weights) {

@@ -26,8 +26,8 @@ void Findings::add(Severity severity, std::uint16_t offset, std::uint32_t value,
     violation.offset = offset;
     violation.value = value;
     violation.consequence = consequence;
-    violation.message =
-        format("task %zu: %s = 0x%08x: %s (%s)", task_, register_label(offset).c_str(), value, why.c_str(), consequence);
+    violation.message = format("task %zu: %s = 0x%08x: %s (%s)", task_, register_label(offset).c_str(), value,
+                               why.c_str(), consequence);
     violations_.push_back(std::move(violation));
 }
 

@@ -68,7 +68,7 @@ class RegisterFile {
         return group * registers + (offset & 0x7fffU) / 4;
     }
 
-    std::bitset<8> pointer_;   // by block page: 1 CNA, 3 CORE, 4 DPU, 5 DPU_RDMA, 6 PPU, 7 PPU_RDMA
+    std::bitset<8> pointer_;  // by block page: 1 CNA, 3 CORE, 4 DPU, 5 DPU_RDMA, 6 PPU, 7 PPU_RDMA
     std::vector<std::uint32_t> values_;
     std::vector<bool> written_;
 };

@@ -9,7 +9,7 @@ namespace npu::rockchip::check {
 
 namespace {
 
-constexpr std::int64_t address_end = std::int64_t{1} << 32;   // registers hold 32 bits
+constexpr std::int64_t address_end = std::int64_t{1} << 32;  // registers hold 32 bits
 
 std::int64_t groups_of(const Matmul& task) {
     return ceil_div<std::uint32_t>(task.kernels, info(task.input).kernels_per_group);
@@ -35,7 +35,8 @@ bool check_nesting(const Matmul& task, Findings& findings) {
         {task.output_group_stride, groups_of(task), reg::DPU::SURFACE_ADD::SURF_ADD, task.output_group_stride,
          "group stride"},
     };
-    std::stable_sort(std::begin(loops), std::end(loops), [](const Loop& a, const Loop& b) { return a.stride < b.stride; });
+    std::stable_sort(std::begin(loops), std::end(loops),
+                     [](const Loop& a, const Loop& b) { return a.stride < b.stride; });
     std::int64_t covered = 16LL * task.width;
     for (const Loop& loop : loops) {
         if (loop.count <= 1) {
@@ -73,15 +74,15 @@ Extent feature_extent(const Matmul& task) {
     const std::int64_t blocks = ceil_div<std::int64_t>(task.channels, channels_per_atom(task.input));
     const std::int64_t width = task.width;
     const std::int64_t height = task.height;
-    std::int64_t last_line = 0;   // atom of the farthest line
-    std::int64_t step = 0;        // atoms between channel blocks
+    std::int64_t last_line = 0;  // atom of the farthest line
+    std::int64_t step = 0;       // atoms between channel blocks
     if (task.single_line) {
         last_line = (height - 1) * task.line_stride;
         step = width + task.surface_stride;
     } else {
         const std::int64_t last = height - 1;
         last_line = (last / 4) * task.line_stride + (last % 4) * width;
-        if (last >= 4) {   // the last full group of four reaches farther when the stride is short
+        if (last >= 4) {  // the last full group of four reaches farther when the stride is short
             last_line = std::max(last_line, (last / 4 - 1) * task.line_stride + 3 * width);
         }
         step = 4 * width + task.surface_stride;
@@ -142,8 +143,10 @@ bool check_memory(const Matmul& task, const CheckInput& input, Findings& finding
 
     check_inside(features, false, reg::CNA::FEATURE_DATA_ADDR::offset, task.feature_address, "features", input.buffers,
                  findings);
-    check_inside(weights, false, reg::CNA::DCOMP_ADDR0::offset, task.weight_address, "weights", input.buffers, findings);
-    check_inside(output, true, reg::DPU::DST_BASE_ADDR::offset, task.output_address, "results", input.buffers, findings);
+    check_inside(weights, false, reg::CNA::DCOMP_ADDR0::offset, task.weight_address, "weights", input.buffers,
+                 findings);
+    check_inside(output, true, reg::DPU::DST_BASE_ADDR::offset, task.output_address, "results", input.buffers,
+                 findings);
 
     struct Operand {
         const Extent& extent;
@@ -152,11 +155,11 @@ bool check_memory(const Matmul& task, const CheckInput& input, Findings& finding
     for (const Operand& operand : {Operand{features, "its own features"}, Operand{weights, "its own weights"},
                                    Operand{commands, "the command words"}}) {
         if (output.overlaps(operand.extent)) {
-            findings.refuse(reg::DPU::DST_BASE_ADDR::offset, task.output_address, consequence::corrupts,
-                            format("results take 0x%llx to 0x%llx, over %s at 0x%llx",
-                                   static_cast<unsigned long long>(output.begin),
-                                   static_cast<unsigned long long>(output.end), operand.name,
-                                   static_cast<unsigned long long>(operand.extent.begin)));
+            findings.refuse(
+                reg::DPU::DST_BASE_ADDR::offset, task.output_address, consequence::corrupts,
+                format("results take 0x%llx to 0x%llx, over %s at 0x%llx",
+                       static_cast<unsigned long long>(output.begin), static_cast<unsigned long long>(output.end),
+                       operand.name, static_cast<unsigned long long>(operand.extent.begin)));
         }
     }
     return check_nesting(task, findings) && findings.refusals() == before;
@@ -165,7 +168,7 @@ bool check_memory(const Matmul& task, const CheckInput& input, Findings& finding
 void OutputMap::check(Findings& findings) {
     std::sort(entries_.begin(), entries_.end(),
               [](const Entry& a, const Entry& b) { return a.extent.begin < b.extent.begin; });
-    for (std::size_t first = 0; first < entries_.size();) {   // regions of extents that touch each other
+    for (std::size_t first = 0; first < entries_.size();) {  // regions of extents that touch each other
         std::int64_t end = entries_[first].extent.end;
         std::size_t last = first + 1;
         while (last < entries_.size() && entries_[last].extent.begin < end) {
@@ -201,10 +204,11 @@ void OutputMap::check_region(std::span<Entry> region, Findings& findings) {
         });
         if (hit >= 0) {
             findings.set_task(entry.position);
-            findings.refuse(reg::DPU::DST_BASE_ADDR::offset, entry.task.output_address, consequence::corrupts,
-                            format("overlapping output: the result at 0x%llx is written by an earlier task of the chain "
-                                   "already; published: reusing output addresses aborts a chain",
-                                   static_cast<unsigned long long>(hit)));
+            findings.refuse(
+                reg::DPU::DST_BASE_ADDR::offset, entry.task.output_address, consequence::corrupts,
+                format("overlapping output: the result at 0x%llx is written by an earlier task of the chain "
+                       "already; published: reusing output addresses aborts a chain",
+                       static_cast<unsigned long long>(hit)));
         }
     }
 }

@@ -90,7 +90,8 @@ bool TaskReader::read_formats() {
     const std::uint32_t code = file_.of(cna::CONV_CON1::IN_PRECISION);
     const std::optional<Precision> input = precision_from_cna_code(code);
     if (!input) {
-        refuse(cna::CONV_CON1::IN_PRECISION, consequence::corrupts, format("input precision code %u means nothing", code));
+        refuse(cna::CONV_CON1::IN_PRECISION, consequence::corrupts,
+               format("input precision code %u means nothing", code));
         return false;
     }
     task_.input = *input;
@@ -177,7 +178,8 @@ void TaskReader::read_channels() {
                     channels, chip_.hazard_k_low, chip_.hazard_k_high));
     }
     if (task_.input == Precision::tf32 && channels > 4096) {
-        warn(cna::DATA_SIZE1::DATAIN_CHANNEL, consequence::corrupts, format("K %u; tf32 was verified up to 4096", channels));
+        warn(cna::DATA_SIZE1::DATAIN_CHANNEL, consequence::corrupts,
+             format("K %u; tf32 was verified up to 4096", channels));
     }
     if (task_.input == Precision::int4 && channels > 511) {  // 64 x 512 = 32768
         warn(cna::DATA_SIZE1::DATAIN_CHANNEL, consequence::corrupts,
@@ -208,7 +210,8 @@ void TaskReader::read_kernels() {
     }
     if (kernels % in.kernels_per_group != 0) {
         refuse(cna::WEIGHT_SIZE2::WEIGHT_KERNELS,
-               task_.input == Precision::int8 && task_.output == Precision::int8 ? consequence::hangs : consequence::corrupts,
+               task_.input == Precision::int8 && task_.output == Precision::int8 ? consequence::hangs
+                                                                                 : consequence::corrupts,
                format("N %u is no multiple of the kernel group %u of %s; pad with zero kernels", kernels,
                       in.kernels_per_group, in.name));
     }

@@ -13,43 +13,95 @@ namespace rdma = reg::DPU_RDMA;
 
 // Every captured and every generated program writes these, and each changes what is computed or where it goes.
 constexpr std::uint16_t acting[] = {
-    cna::CONV_CON1::offset,    cna::CONV_CON2::offset,     cna::CONV_CON3::offset,     cna::DATA_SIZE0::offset,
-    cna::DATA_SIZE1::offset,   cna::DATA_SIZE2::offset,    cna::DATA_SIZE3::offset,    cna::WEIGHT_SIZE0::offset,
-    cna::WEIGHT_SIZE1::offset, cna::WEIGHT_SIZE2::offset,  cna::CBUF_CON0::offset,     cna::CBUF_CON1::offset,
-    cna::CVT_CON0::offset,     cna::FC_CON0::offset,       cna::FC_CON1::offset,       cna::PAD_CON0::offset,
-    cna::FC_CON2::offset,      cna::DMA_CON0::offset,      cna::DMA_CON1::offset,      cna::DMA_CON2::offset,
-    cna::FC_DATA_SIZE0::offset, cna::FC_DATA_SIZE1::offset, cna::DCOMP_CTRL::offset,   cna::FEATURE_DATA_ADDR::offset,
-    cna::DCOMP_ADDR0::offset,  cna::CVT_CON5::offset,      core::MISC_CFG::offset,     core::DATAOUT_SIZE_0::offset,
-    core::DATAOUT_SIZE_1::offset, core::CLIP_TRUNCATE::offset, core::UNKNOWN_3030::offset,
-    dpu::FEATURE_MODE_CFG::offset, dpu::DATA_FORMAT::offset, dpu::OFFSET_PEND::offset, dpu::DST_BASE_ADDR::offset,
-    dpu::DST_SURF_STRIDE::offset, dpu::DATA_CUBE_WIDTH::offset, dpu::DATA_CUBE_HEIGHT::offset,
-    dpu::DATA_CUBE_NOTCH_ADDR::offset, dpu::DATA_CUBE_CHANNEL::offset, dpu::BS_CFG::offset, dpu::BS_OW_CFG::offset,
-    dpu::BS_OW_OP::offset,     dpu::WDMA_SIZE_0::offset,   dpu::WDMA_SIZE_1::offset,   dpu::BN_CFG::offset,
-    dpu::EW_CFG::offset,       dpu::OUT_CVT_OFFSET::offset, dpu::OUT_CVT_SCALE::offset, dpu::OUT_CVT_SHIFT::offset,
-    dpu::SURFACE_ADD::offset,  dpu::UNKNOWN_40C4::offset,
+    cna::CONV_CON1::offset,
+    cna::CONV_CON2::offset,
+    cna::CONV_CON3::offset,
+    cna::DATA_SIZE0::offset,
+    cna::DATA_SIZE1::offset,
+    cna::DATA_SIZE2::offset,
+    cna::DATA_SIZE3::offset,
+    cna::WEIGHT_SIZE0::offset,
+    cna::WEIGHT_SIZE1::offset,
+    cna::WEIGHT_SIZE2::offset,
+    cna::CBUF_CON0::offset,
+    cna::CBUF_CON1::offset,
+    cna::CVT_CON0::offset,
+    cna::FC_CON0::offset,
+    cna::FC_CON1::offset,
+    cna::PAD_CON0::offset,
+    cna::FC_CON2::offset,
+    cna::DMA_CON0::offset,
+    cna::DMA_CON1::offset,
+    cna::DMA_CON2::offset,
+    cna::FC_DATA_SIZE0::offset,
+    cna::FC_DATA_SIZE1::offset,
+    cna::DCOMP_CTRL::offset,
+    cna::FEATURE_DATA_ADDR::offset,
+    cna::DCOMP_ADDR0::offset,
+    cna::CVT_CON5::offset,
+    core::MISC_CFG::offset,
+    core::DATAOUT_SIZE_0::offset,
+    core::DATAOUT_SIZE_1::offset,
+    core::CLIP_TRUNCATE::offset,
+    core::UNKNOWN_3030::offset,
+    dpu::FEATURE_MODE_CFG::offset,
+    dpu::DATA_FORMAT::offset,
+    dpu::OFFSET_PEND::offset,
+    dpu::DST_BASE_ADDR::offset,
+    dpu::DST_SURF_STRIDE::offset,
+    dpu::DATA_CUBE_WIDTH::offset,
+    dpu::DATA_CUBE_HEIGHT::offset,
+    dpu::DATA_CUBE_NOTCH_ADDR::offset,
+    dpu::DATA_CUBE_CHANNEL::offset,
+    dpu::BS_CFG::offset,
+    dpu::BS_OW_CFG::offset,
+    dpu::BS_OW_OP::offset,
+    dpu::WDMA_SIZE_0::offset,
+    dpu::WDMA_SIZE_1::offset,
+    dpu::BN_CFG::offset,
+    dpu::EW_CFG::offset,
+    dpu::OUT_CVT_OFFSET::offset,
+    dpu::OUT_CVT_SCALE::offset,
+    dpu::OUT_CVT_SHIFT::offset,
+    dpu::SURFACE_ADD::offset,
+    dpu::UNKNOWN_40C4::offset,
 };
 
 // The same for DPU_RDMA, when it fires.
 constexpr std::uint16_t acting_rdma[] = {
-    rdma::DATA_CUBE_WIDTH::offset, rdma::DATA_CUBE_HEIGHT::offset, rdma::DATA_CUBE_CHANNEL::offset,
-    rdma::BRDMA_CFG::offset,       rdma::NRDMA_CFG::offset,        rdma::ERDMA_CFG::offset,
-    rdma::FEATURE_MODE_CFG::offset, rdma::SRC_DMA_CFG::offset,     rdma::PAD_CFG::offset,
+    rdma::DATA_CUBE_WIDTH::offset,  rdma::DATA_CUBE_HEIGHT::offset, rdma::DATA_CUBE_CHANNEL::offset,
+    rdma::BRDMA_CFG::offset,        rdma::NRDMA_CFG::offset,        rdma::ERDMA_CFG::offset,
+    rdma::FEATURE_MODE_CFG::offset, rdma::SRC_DMA_CFG::offset,      rdma::PAD_CFG::offset,
 };
 
 // Every program writes these too, but the stage that reads them is bypassed in a matmul: operands, tables, scales.
 constexpr std::uint16_t bypassed[] = {
-    cna::CVT_CON1::offset,      cna::CVT_CON2::offset,      cna::CVT_CON3::offset,     cna::CVT_CON4::offset,
-    cna::DCOMP_REGNUM::offset,  cna::DCOMP_AMOUNT0::offset, cna::PAD_CON1::offset,     dpu::BS_ALU_CFG::offset,
-    dpu::BS_MUL_CFG::offset,    dpu::BS_RELUX_CMP_VALUE::offset, dpu::BN_ALU_CFG::offset, dpu::BN_MUL_CFG::offset,
-    dpu::BN_RELUX_CMP_VALUE::offset, dpu::EW_CVT_OFFSET_VALUE::offset, dpu::EW_CVT_SCALE_VALUE::offset,
-    dpu::EW_RELUX_CMP_VALUE::offset, dpu::EW_OP_VALUE_0::offset, dpu::LUT_ACCESS_CFG::offset, dpu::LUT_CFG::offset,
+    cna::CVT_CON1::offset,
+    cna::CVT_CON2::offset,
+    cna::CVT_CON3::offset,
+    cna::CVT_CON4::offset,
+    cna::DCOMP_REGNUM::offset,
+    cna::DCOMP_AMOUNT0::offset,
+    cna::PAD_CON1::offset,
+    dpu::BS_ALU_CFG::offset,
+    dpu::BS_MUL_CFG::offset,
+    dpu::BS_RELUX_CMP_VALUE::offset,
+    dpu::BN_ALU_CFG::offset,
+    dpu::BN_MUL_CFG::offset,
+    dpu::BN_RELUX_CMP_VALUE::offset,
+    dpu::EW_CVT_OFFSET_VALUE::offset,
+    dpu::EW_CVT_SCALE_VALUE::offset,
+    dpu::EW_RELUX_CMP_VALUE::offset,
+    dpu::EW_OP_VALUE_0::offset,
+    dpu::LUT_ACCESS_CFG::offset,
+    dpu::LUT_CFG::offset,
 };
 
 struct Fixed {
     std::uint16_t offset;
     std::uint32_t mask;
-    std::uint32_t value;    // under the mask
-    const char* effect;     // a consequence
+    std::uint32_t value;  // under the mask
+    const char* effect;   // a consequence
     const char* why;
 };
 
@@ -148,8 +200,9 @@ bool check_written(const RegisterFile& file, std::uint32_t enable, Findings& fin
     }
     for (const std::uint16_t offset : bypassed) {
         if (!file.written(offset)) {
-            findings.warn(offset, 0, consequence::corrupts,
-                          "not written in this chain, as every known program does; its stage is bypassed, so it should not act");
+            findings.warn(
+                offset, 0, consequence::corrupts,
+                "not written in this chain, as every known program does; its stage is bypassed, so it should not act");
         }
     }
     return complete;

@@ -41,15 +41,16 @@ bool check_target(const Command& command, const RegisterInfo*& info, Findings& f
         return refuse(consequence::not_understood, "pooling is not understood by the checker");
     }
     switch (command.offset & 0xfffU) {
-        case 0x000:
-            return refuse(consequence::not_understood, "status register, read-only");
+        case 0x000: return refuse(consequence::not_understood, "status register, read-only");
         case 0x008:
-            return refuse(consequence::not_understood, "a block is fired by the enable word, never by its own register");
+            return refuse(consequence::not_understood,
+                          "a block is fired by the enable word, never by its own register");
         default: break;
     }
     if (command.offset == reg::CNA::S_POINTER::offset || command.offset == reg::CORE::S_POINTER::offset) {
         // The value depends on the core number; measured on hardware: 24 of 24 tasks never completed.
-        return refuse(consequence::hangs, "the kernel driver writes this pointer before the job; a command list must not");
+        return refuse(consequence::hangs,
+                      "the kernel driver writes this pointer before the job; a command list must not");
     }
     return true;
 }
@@ -101,7 +102,8 @@ Tail read_tail(std::span<const std::uint64_t> tail, Findings& findings) {
         return result;
     };
     if (separator != Command{target::separator, 0, 0}) {
-        return refuse(separator, "wrong tail: the word before enable must be the separator (target 0x0041, all else 0)");
+        return refuse(separator,
+                      "wrong tail: the word before enable must be the separator (target 0x0041, all else 0)");
     }
     if (amount.target != target::pc || amount.offset != offset_pc_register_amounts) {
         return refuse(amount, "wrong tail: the second word must write PC.REGISTER_AMOUNTS");
@@ -132,8 +134,9 @@ bool check_enable(std::uint32_t enable, bool mainline_driver, Findings& findings
     switch (enable) {
         case enable_convolution:
             if (mainline_driver) {  // published: DPU_RDMA resets to a reader that is enabled and never fed
-                return refuse(consequence::hangs,
-                              "the mainline driver needs DPU_RDMA programmed with its readers disabled, and enable 0x1d");
+                return refuse(
+                    consequence::hangs,
+                    "the mainline driver needs DPU_RDMA programmed with its readers disabled, and enable 0x1d");
             }
             return true;
         case enable_convolution_rdma: return true;

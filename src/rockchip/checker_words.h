@@ -14,8 +14,8 @@ void apply_body(std::span<const std::uint64_t> body, RegisterFile& file, Finding
 
 // What the four-word tail says.
 struct Tail {
-    bool valid = false;            // the four words are where the PC needs them
-    bool names_next = false;       // an address is given
+    bool valid = false;       // the four words are where the PC needs them
+    bool names_next = false;  // an address is given
     std::uint32_t next_address = 0;
     std::uint32_t next_amount = 0;
     std::uint32_t enable = 0;

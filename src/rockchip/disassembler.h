@@ -23,14 +23,14 @@ std::string disassemble(std::span<const std::uint64_t> words, bool with_meaning 
 
 // One task of a stream, found by its enable word. Tails are read, not followed: the stream is cut in memory order.
 struct TaskView {
-    std::size_t first = 0;                    // index of the task's first word in the stream
-    std::span<const std::uint64_t> words;     // body and tail
-    std::size_t body_words = 0;               // without the tail; all words when there is no valid tail
-    bool has_tail = false;                    // the last four words are: next address or 0, amount, separator, enable
-    bool chained = false;                     // the tail names a next task
+    std::size_t first = 0;                 // index of the task's first word in the stream
+    std::span<const std::uint64_t> words;  // body and tail
+    std::size_t body_words = 0;            // without the tail; all words when there is no valid tail
+    bool has_tail = false;                 // the last four words are: next address or 0, amount, separator, enable
+    bool chained = false;                  // the tail names a next task
     std::uint32_t next_address = 0;
     std::uint32_t next_amount = 0;
-    std::uint32_t enable = 0;                 // 0 when the stream ends without an enable word
+    std::uint32_t enable = 0;  // 0 when the stream ends without an enable word
 };
 
 // Cuts a stream after every enable word. All-zero words between tasks are padding and belong to no task.

@@ -25,10 +25,10 @@ enum class Precision : std::uint8_t {
 struct PrecisionInfo {
     Precision precision;
     const char* name;
-    std::uint8_t dpu_code;         // code in the DPU's format fields
-    std::uint8_t bits;             // of one element in memory
-    std::uint8_t kernels_per_group;    // G; 0 for output-only formats
-    std::uint8_t channels_per_block;   // KB; 0 for output-only formats
+    std::uint8_t dpu_code;            // code in the DPU's format fields
+    std::uint8_t bits;                // of one element in memory
+    std::uint8_t kernels_per_group;   // G; 0 for output-only formats
+    std::uint8_t channels_per_block;  // KB; 0 for output-only formats
     bool floating;
 };
 

@@ -26,8 +26,8 @@ struct RegisterInfo {
     Block block;
     const char* name;
     std::uint16_t offset;
-    const char* meaning;                 // may be empty
-    std::span<const FieldInfo> fields;   // as listed, high bits first within most registers
+    const char* meaning;                // may be empty
+    std::span<const FieldInfo> fields;  // as listed, high bits first within most registers
 };
 
 // Every register, in order of offset.
@@ -40,7 +40,7 @@ const RegisterInfo* find_register(std::uint16_t offset);
 struct RegisterValue {
     std::uint16_t offset;
     std::uint32_t value;
-    const char* overflowed;   // name of the first field whose value did not fit, or nullptr
+    const char* overflowed;  // name of the first field whose value did not fit, or nullptr
 };
 
 constexpr RegisterValue operator|(RegisterValue a, RegisterValue b) {
@@ -76,12 +76,12 @@ struct Field {
 
 namespace reg {
 
-#define NPU_REGISTER(block, name, offset_, meaning_)              \
-    namespace block::name {                                       \
-    inline constexpr std::uint16_t offset = offset_;              \
+#define NPU_REGISTER(block, name, offset_, meaning_) \
+    namespace block::name {                          \
+    inline constexpr std::uint16_t offset = offset_; \
     }
-#define NPU_FIELD(block, register_, name, high, low)              \
-    namespace block::register_ {                                  \
+#define NPU_FIELD(block, register_, name, high, low)                      \
+    namespace block::register_ {                                          \
     inline constexpr Field name{offset, high, low, #register_ "." #name}; \
     }
 #include "rockchip/registers.def"

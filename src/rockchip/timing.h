@@ -16,10 +16,10 @@ namespace npu::rockchip {
 // The work of one task, counted where the task is made (planner) or where it runs (simulator).
 struct TaskWork {
     std::uint64_t macs = 0;
-    std::uint64_t feature_bytes = 0;   // read from memory
-    std::uint64_t weight_bytes = 0;    // read from memory
-    std::uint64_t output_bytes = 0;    // written to memory
-    std::uint64_t command_words = 0;   // 64-bit words fetched
+    std::uint64_t feature_bytes = 0;  // read from memory
+    std::uint64_t weight_bytes = 0;   // read from memory
+    std::uint64_t output_bytes = 0;   // written to memory
+    std::uint64_t command_words = 0;  // 64-bit words fetched
     Precision precision = Precision::int8;
 };
 

@@ -13,13 +13,13 @@ constexpr std::int64_t atom = rockchip::atom_bytes;
 
 struct FeatureStrides {
     const Convolution& convolution;
-    std::int64_t surface;   // atoms from one channel block to the next
+    std::int64_t surface;  // atoms from one channel block to the next
 
     explicit FeatureStrides(const Convolution& shape)
         : convolution(shape),
           surface((shape.lines_in_groups_of_four ? 4 : 1) * std::int64_t{shape.width} + shape.surface_atoms) {}
 
-    [[nodiscard]] std::int64_t line(std::uint32_t h) const {   // atoms from the base to line h
+    [[nodiscard]] std::int64_t line(std::uint32_t h) const {  // atoms from the base to line h
         const auto stride = static_cast<std::int64_t>(convolution.line_atoms);
         return convolution.lines_in_groups_of_four ? (h >> 2) * stride + std::int64_t{h & 3} * convolution.width
                                                    : h * stride;
@@ -87,7 +87,7 @@ void gather_features(const Convolution& convolution, const std::byte* memory, st
         for (std::uint32_t w = 0; w < convolution.width; ++w) {
             const std::byte* source = base + atom * (strides.line(h) + w);
             std::byte* row = rows + row_bytes * (std::uint64_t{h} * convolution.width + w);
-            if (strides.surface == 1) {   // channels of a pixel are contiguous: a row-major matrix
+            if (strides.surface == 1) {  // channels of a pixel are contiguous: a row-major matrix
                 std::memcpy(row, source, row_bytes);
                 continue;
             }

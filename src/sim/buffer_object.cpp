@@ -37,8 +37,8 @@ std::unique_ptr<BufferObject> BufferObject::create(std::shared_ptr<BackingFile> 
     if (!offset) {
         return nullptr;
     }
-    void* cpu = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor(),
-                       static_cast<off_t>(*offset));
+    void* cpu =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor(), static_cast<off_t>(*offset));
     void* device = cpu;
     if (cpu != MAP_FAILED && shadow) {
         device = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

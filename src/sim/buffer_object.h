@@ -59,7 +59,7 @@ class BufferObject {
     // What the kernel interface keeps with it.
     std::uint32_t flags = 0;
     std::uint32_t domain = 0;
-    std::uint64_t token = 0;   // obj_addr
+    std::uint64_t token = 0;  // obj_addr
     std::uint64_t iova = 0;
 
   private:
@@ -69,7 +69,7 @@ class BufferObject {
     std::uint64_t offset_ = 0;
     std::uint64_t bytes_ = 0;
     std::byte* cpu_ = nullptr;
-    std::byte* device_ = nullptr;   // cpu_ without a shadow
+    std::byte* device_ = nullptr;  // cpu_ without a shadow
 };
 
 // Addresses of one domain: 4 GiB, given out from the top, page by page; the lowest page is never used.
@@ -80,7 +80,7 @@ class AddressWindow {
     void free(std::uint64_t iova, std::uint64_t bytes);
 
   private:
-    std::map<std::uint64_t, std::uint64_t> free_;   // start to end
+    std::map<std::uint64_t, std::uint64_t> free_;  // start to end
 };
 
 }  // namespace npu::sim

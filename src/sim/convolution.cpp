@@ -57,8 +57,8 @@ std::optional<Convolution> read_convolution(const RegisterState& state, std::uin
         }
     }
     if (!reader.missing().empty()) {
-        const bool trap = std::ranges::find(reader.missing(), reg::DPU_RDMA::FEATURE_MODE_CFG::offset) !=
-                          reader.missing().end();
+        const bool trap =
+            std::ranges::find(reader.missing(), reg::DPU_RDMA::FEATURE_MODE_CFG::offset) != reader.missing().end();
         judge.refuse(Severity::hang,
                      "registers that this task reads were never written in their group (register group %u of the "
                      "DPU); on silicon they hold what an earlier client left%s: %s",

@@ -22,21 +22,21 @@ struct OutputConversion {
     std::int32_t scale = 1;
     std::int32_t offset = 0;
     std::uint32_t shift = 0;
-    bool ties_away = false;   // else ties to even
+    bool ties_away = false;  // else ties to even
 };
 
 struct Convolution {
     rockchip::Precision input{};
     rockchip::Precision output{};
-    std::uint32_t width = 0;       // W
-    std::uint32_t height = 0;      // H
-    std::uint32_t channels = 0;    // K
-    std::uint32_t kernels = 0;     // N
+    std::uint32_t width = 0;     // W
+    std::uint32_t height = 0;    // H
+    std::uint32_t channels = 0;  // K
+    std::uint32_t kernels = 0;   // N
 
     std::uint64_t feature_address = 0;
-    std::uint64_t line_atoms = 0;        // CNA.DMA_CON1, in 16-byte atoms
-    std::int64_t surface_atoms = 0;      // CNA.DMA_CON2, signed
-    bool lines_in_groups_of_four = false;   // GROUP_LINE_OFF = 0
+    std::uint64_t line_atoms = 0;          // CNA.DMA_CON1, in 16-byte atoms
+    std::int64_t surface_atoms = 0;        // CNA.DMA_CON2, signed
+    bool lines_in_groups_of_four = false;  // GROUP_LINE_OFF = 0
 
     std::uint64_t weight_address = 0;
     std::uint64_t weight_bytes = 0;
@@ -47,15 +47,13 @@ struct Convolution {
     bool weight_reuse = false;
 
     std::uint64_t output_address = 0;
-    std::uint64_t output_surface_bytes = 0;   // DPU.DST_SURF_STRIDE
-    std::uint64_t output_group_bytes = 0;     // DPU.SURFACE_ADD
-    std::uint64_t output_notch_atoms = 0;     // gap between lines
+    std::uint64_t output_surface_bytes = 0;  // DPU.DST_SURF_STRIDE
+    std::uint64_t output_group_bytes = 0;    // DPU.SURFACE_ADD
+    std::uint64_t output_notch_atoms = 0;    // gap between lines
     OutputConversion conversion;
 
     [[nodiscard]] std::uint32_t rows() const { return width * height; }
-    [[nodiscard]] std::uint64_t row_bytes() const {
-        return std::uint64_t{channels} * rockchip::info(input).bits / 8;
-    }
+    [[nodiscard]] std::uint64_t row_bytes() const { return std::uint64_t{channels} * rockchip::info(input).bits / 8; }
     [[nodiscard]] std::uint64_t feature_bytes() const { return rows() * row_bytes(); }
     [[nodiscard]] std::uint32_t kernels_per_group() const { return rockchip::info(input).kernels_per_group; }
     [[nodiscard]] std::uint32_t groups() const { return kernels / kernels_per_group(); }

@@ -33,7 +33,7 @@ std::int64_t shift_round(std::int64_t value, std::uint32_t shift, bool ties_away
     if (shift == 0) {
         return value;
     }
-    const std::int64_t whole = value >> shift;   // toward minus infinity
+    const std::int64_t whole = value >> shift;  // toward minus infinity
     const std::int64_t rest = value - (whole << shift);
     const std::int64_t half = std::int64_t{1} << (shift - 1);
     const bool up = rest > half || (rest == half && (ties_away ? value >= 0 : (whole & 1) != 0));
@@ -78,7 +78,7 @@ void convert_outputs(const Convolution& convolution, const std::int32_t* sums, s
             }
             return;
         }
-        default: std::memcpy(outputs, sums, count * sizeof *sums); return;   // int32
+        default: std::memcpy(outputs, sums, count * sizeof *sums); return;  // int32
     }
 }
 
@@ -142,8 +142,8 @@ void Convolver::run(const Convolution& convolution, const ConvolutionMemory& mem
                 bytes = decoded;
             }
             std::int32_t* sums = scratch(integer_sums_, group_sums);
-            kernels_->multiply_integer({integer_features_.data(), bytes, convolution.rows(), convolution.channels,
-                                        group_kernels, sums});
+            kernels_->multiply_integer(
+                {integer_features_.data(), bytes, convolution.rows(), convolution.channels, group_kernels, sums});
             convert_outputs(convolution, sums, group_sums, outputs);
         }
         scatter_group(convolution, group, outputs, memory.outputs);

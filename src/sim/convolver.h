@@ -31,14 +31,14 @@ class Convolver {
     void prepare_integer(const Convolution& convolution);
 
     const MacKernels* kernels_;
-    std::vector<std::byte> rows_;               // gathered features, memory format
+    std::vector<std::byte> rows_;  // gathered features, memory format
     std::vector<float> float_features_;
     std::vector<std::uint8_t> spread_;
     std::vector<std::int16_t> integer_features_;
-    std::vector<std::int8_t> narrow_;           // decoded int4
+    std::vector<std::int8_t> narrow_;  // decoded int4
     std::vector<float> float_sums_;
     std::vector<std::int32_t> integer_sums_;
-    std::vector<std::byte> outputs_;            // one group, output format
+    std::vector<std::byte> outputs_;  // one group, output format
 };
 
 // Converts `count` sums to the output format of the convolution, as DPU bypass and output converter do.

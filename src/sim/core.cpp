@@ -66,7 +66,8 @@ std::byte* mapped(const Memory& memory, const Extent& extent, const char* what, 
     }
     const rockchip::RegisterInfo* info = rockchip::find_register(offset);
     judge.refuse(Severity::hang,
-                 "DMA error: %s at 0x%" PRIx64 "..0x%" PRIx64 " (%s.%s and strides) do not lie in one mapped buffer of "
+                 "DMA error: %s at 0x%" PRIx64 "..0x%" PRIx64
+                 " (%s.%s and strides) do not lie in one mapped buffer of "
                  "the job",
                  what, extent.begin, extent.end, rockchip::block_name(info->block), info->name);
     return nullptr;
@@ -114,8 +115,10 @@ void Core::apply(std::uint16_t target, std::uint16_t offset, std::uint32_t value
 std::optional<Core::Segment> Core::fetch(const Segment& from, const Memory& memory, Judge& judge) {
     const std::uint32_t words = rockchip::words_fetched(from.amount & 0xffff);
     if (from.amount > 0xffff) {
-        judge.refuse(Severity::hang, "fetch amount 0x%x: the high half is used by vendor programs for work shared "
-                     "between cores, which is not modelled", from.amount);
+        judge.refuse(Severity::hang,
+                     "fetch amount 0x%x: the high half is used by vendor programs for work shared "
+                     "between cores, which is not modelled",
+                     from.amount);
         return std::nullopt;
     }
     if (from.base % 16 != 0) {
@@ -124,8 +127,10 @@ std::optional<Core::Segment> Core::fetch(const Segment& from, const Memory& memo
     }
     const std::span<std::byte> list = memory.range(from.base, std::uint64_t{words} * 8);
     if (list.empty()) {
-        judge.refuse(Severity::hang, "DMA error: command list at 0x%08x, %u words, does not lie in one mapped buffer "
-                     "of the job", from.base, words);
+        judge.refuse(Severity::hang,
+                     "DMA error: command list at 0x%08x, %u words, does not lie in one mapped buffer "
+                     "of the job",
+                     from.base, words);
         return std::nullopt;
     }
     Segment next;
@@ -135,7 +140,7 @@ std::optional<Core::Segment> Core::fetch(const Segment& from, const Memory& memo
         std::uint64_t word = 0;
         std::memcpy(&word, list.data() + std::size_t{i} * 8, sizeof word);
         const rockchip::Command command = rockchip::decode(word);
-        if (enabled) {   // fetched beyond the end: harmless unless it starts something
+        if (enabled) {  // fetched beyond the end: harmless unless it starts something
             if (command.target == target::enable) {
                 judge.refuse(Severity::hang, "fetch amount 0x%x of the list at 0x%08x runs into a second enable word",
                              from.amount, from.base);
@@ -145,8 +150,11 @@ std::optional<Core::Segment> Core::fetch(const Segment& from, const Memory& memo
         }
         if (command.target == target::enable) {
             if (!separated || command.offset != rockchip::offset_enable) {
-                judge.refuse(Severity::hang, "word %u (0x%016" PRIx64 "): an enable word is for register 0x0008 and "
-                             "comes right after the separator", i, word);
+                judge.refuse(Severity::hang,
+                             "word %u (0x%016" PRIx64
+                             "): an enable word is for register 0x0008 and "
+                             "comes right after the separator",
+                             i, word);
                 return std::nullopt;
             }
             next.enable = command.value;
@@ -161,8 +169,10 @@ std::optional<Core::Segment> Core::fetch(const Segment& from, const Memory& memo
         }
     }
     if (!enabled) {
-        judge.refuse(Severity::hang, "no enable word in the %u words fetched at 0x%08x (amount 0x%x): configured but "
-                     "never started", words, from.base, from.amount);
+        judge.refuse(Severity::hang,
+                     "no enable word in the %u words fetched at 0x%08x (amount 0x%x): configured but "
+                     "never started",
+                     words, from.base, from.amount);
     }
     return judge.refused() ? std::nullopt : std::optional(next);
 }
@@ -258,8 +268,10 @@ KickResult Core::run(const Kick& kick, const Memory& memory) {
         std::optional<Convolution> convolution;
         std::optional<Segment> next;
         if (!at.linked || (at.base == 0 && at.amount == 0)) {
-            judge.refuse(Severity::hang, "TASK_NUMBER is %u, but the chain ends after %u tasks: the last tail does not "
-                         "lead anywhere", kick.task_number, task);
+            judge.refuse(Severity::hang,
+                         "TASK_NUMBER is %u, but the chain ends after %u tasks: the last tail does not "
+                         "lead anywhere",
+                         kick.task_number, task);
         } else {
             next = fetch(at, memory, judge);
             if (next) {
@@ -270,10 +282,10 @@ KickResult Core::run(const Kick& kick, const Memory& memory) {
         if (!convolution) {
             return result;
         }
-        convolver_.run(*convolution,
-                       {memory.from(static_cast<std::uint64_t>(feature_extent(*convolution).begin)).data(),
-                        memory.from(convolution->weight_address).data(),
-                        memory.from(convolution->output_address).data()});
+        convolver_.run(
+            *convolution,
+            {memory.from(static_cast<std::uint64_t>(feature_extent(*convolution).begin)).data(),
+             memory.from(convolution->weight_address).data(), memory.from(convolution->output_address).data()});
         const std::uint64_t outputs = std::uint64_t{convolution->rows()} * convolution->kernels;
         result.work.push_back({.macs = outputs * convolution->channels,
                                .feature_bytes = convolution->data_reuse ? 0 : convolution->feature_bytes(),

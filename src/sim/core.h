@@ -20,26 +20,26 @@
 
 namespace npu::sim {
 
-using rockchip::TaskWork;   // of an executed task: 0 bytes for what was reused, all words that were fetched
+using rockchip::TaskWork;  // of an executed task: 0 bytes for what was reused, all words that were fetched
 
 struct Kick {
-    std::uint32_t base = 0;          // PC.BASE_ADDRESS: first command list
-    std::uint32_t amount = 0;        // PC.REGISTER_AMOUNTS: its 128-bit beats minus one
-    std::uint32_t task_number = 0;   // PC.TASK_CON.TASK_NUMBER: the true stop
+    std::uint32_t base = 0;         // PC.BASE_ADDRESS: first command list
+    std::uint32_t amount = 0;       // PC.REGISTER_AMOUNTS: its 128-bit beats minus one
+    std::uint32_t task_number = 0;  // PC.TASK_CON.TASK_NUMBER: the true stop
 };
 
 struct KickResult {
-    bool finished = false;            // all tasks ran; else the core hangs until it is reset
-    bool dma_error = false;           // an address led nowhere
+    bool finished = false;   // all tasks ran; else the core hangs until it is reset
+    bool dma_error = false;  // an address led nowhere
     std::uint32_t tasks_finished = 0;
-    std::uint32_t interrupts = 0;     // raised by the last task: one bit of a pair, by register group
-    std::vector<TaskWork> work;       // of the finished tasks
+    std::uint32_t interrupts = 0;  // raised by the last task: one bit of a pair, by register group
+    std::vector<TaskWork> work;    // of the finished tasks
     std::vector<Finding> findings;
 };
 
 struct CoreOptions {
     unsigned index = 0;
-    std::uint64_t poison_seed = 1;    // noise in registers that nobody wrote
+    std::uint64_t poison_seed = 1;  // noise in registers that nobody wrote
     // Silicon keeps registers across jobs. True hands each kick fresh noise instead, which catches programs that
     // live on what an earlier job left.
     bool poison_before_each_kick = false;
@@ -63,7 +63,7 @@ class Core {
     struct Segment {
         std::uint32_t base = 0;
         std::uint32_t amount = 0;
-        bool linked = false;            // the list wrote where the next one is
+        bool linked = false;  // the list wrote where the next one is
         std::uint32_t enable = 0;
     };
 
@@ -78,7 +78,7 @@ class Core {
     std::uint64_t resets_ = 0;
     RegisterState registers_;
     Convolver convolver_;
-    std::optional<Convolution> resident_;   // the previous task of this kick: what the CBUF holds
+    std::optional<Convolution> resident_;  // the previous task of this kick: what the CBUF holds
 };
 
 }  // namespace npu::sim

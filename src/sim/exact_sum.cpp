@@ -9,11 +9,11 @@ namespace npu::sim {
 namespace {
 
 constexpr int digit_bits = 32;
-constexpr int lowest_exponent = -298;   // of the product of the two smallest subnormals
+constexpr int lowest_exponent = -298;  // of the product of the two smallest subnormals
 
 struct Parts {
     std::uint32_t mantissa;
-    std::uint32_t exponent;   // value = mantissa * 2^(exponent - 150), exponent >= 1
+    std::uint32_t exponent;  // value = mantissa * 2^(exponent - 150), exponent >= 1
 };
 
 Parts split(float value) {
@@ -28,8 +28,8 @@ Parts split(float value) {
 void ExactSum::add_product(float a, float b) {
     const Parts left = split(a);
     const Parts right = split(b);
-    const std::uint64_t product = std::uint64_t{left.mantissa} * right.mantissa;   // 48 bits
-    const std::uint32_t position = left.exponent + right.exponent - 2;             // above the lowest exponent
+    const std::uint64_t product = std::uint64_t{left.mantissa} * right.mantissa;  // 48 bits
+    const std::uint32_t position = left.exponent + right.exponent - 2;            // above the lowest exponent
     const std::uint32_t digit = position / digit_bits;
     const std::uint32_t shift = position % digit_bits;
     const std::uint64_t low = (product & 0xffffffff) << shift;
@@ -49,7 +49,7 @@ float ExactSum::rounded() const {
             moved = digit >> digit_bits;
             digit &= 0xffffffff;
         }
-        return moved;   // -1 for a negative sum
+        return moved;  // -1 for a negative sum
     };
     const bool negative = carry() < 0;
     if (negative) {
@@ -68,10 +68,11 @@ float ExactSum::rounded() const {
     const auto bit = [&digits](int position) {
         return position < 0 ? 0U
                             : static_cast<unsigned>(digits[static_cast<std::size_t>(position / digit_bits)] >>
-                                                    (position % digit_bits)) & 1U;
+                                                    (position % digit_bits)) &
+                                  1U;
     };
-    const int highest = top * digit_bits + std::bit_width(static_cast<std::uint64_t>(
-                                               digits[static_cast<std::size_t>(top)])) - 1;
+    const int highest =
+        top * digit_bits + std::bit_width(static_cast<std::uint64_t>(digits[static_cast<std::size_t>(top)])) - 1;
     // Keep 24 bits, fewer where the float would be subnormal.
     const int last = std::max(highest - 23, -149 - lowest_exponent);
     std::uint32_t kept = 0;
@@ -81,7 +82,7 @@ float ExactSum::rounded() const {
     const bool half = bit(last - 1) != 0;
     bool beyond = false;
     for (int position = last - 2; position >= 0 && !beyond; --position) {
-        if (position % digit_bits == digit_bits - 1) {   // a whole digit at once
+        if (position % digit_bits == digit_bits - 1) {  // a whole digit at once
             beyond = digits[static_cast<std::size_t>(position / digit_bits)] != 0;
             position -= digit_bits - 1;
         } else {

@@ -18,7 +18,7 @@ class ExactSum {
     [[nodiscard]] float rounded() const;
 
   private:
-    std::array<std::int64_t, 20> digits_{};   // base 2^32, least significant first, each may be out of range
+    std::array<std::int64_t, 20> digits_{};  // base 2^32, least significant first, each may be out of range
 };
 
 }  // namespace npu::sim

@@ -21,9 +21,9 @@ const char* severity_name(Severity severity);
 struct Finding {
     Severity severity = Severity::warning;
     unsigned core = 0;
-    std::uint32_t task = 0;    // index in the chain that ran; 0 where no task is involved
+    std::uint32_t task = 0;  // index in the chain that ran; 0 where no task is involved
     std::string message;
-    std::uint64_t count = 1;   // identical findings that were merged into this one
+    std::uint64_t count = 1;  // identical findings that were merged into this one
 };
 
 // "CNA.CBUF_CON0 (0x1040) = 0x000000d3".

@@ -22,8 +22,8 @@ namespace {
 
 namespace rknpu = uapi::rknpu;
 
-constexpr std::uint32_t hardware_version = 0x46495245;   // what boards answer
-constexpr std::uint32_t driver_version = 908;            // 0.9.8
+constexpr std::uint32_t hardware_version = 0x46495245;  // what boards answer
+constexpr std::uint32_t driver_version = 908;           // 0.9.8
 constexpr std::uint32_t frequency_hz = 1'000'000'000;
 constexpr std::size_t most_findings = 1000;
 
@@ -66,16 +66,14 @@ int version(uapi::drm::Version& answer) {
 
 SimulatedKernel::SimulatedKernel(SimOptions options)
     : options_(std::move(options)),
-      workers_(options_.host_threads != 0 ? options_.host_threads
-                                          : std::max(1U, std::thread::hardware_concurrency())) {
+      workers_(options_.host_threads != 0 ? options_.host_threads : std::max(1U, std::thread::hardware_concurrency())) {
     const rockchip::ChipProfile& chip = rockchip::rk3588();
     for (unsigned index = 0; index < chip.cores; ++index) {
-        cores_.push_back(std::make_unique<Core>(
-            CoreOptions{.index = index,
-                        .poison_seed = options_.poison_seed,
-                        .poison_before_each_kick = options_.poison_before_each_kick,
-                        .chip = &chip,
-                        .kernels = &best_kernels()}));
+        cores_.push_back(std::make_unique<Core>(CoreOptions{.index = index,
+                                                            .poison_seed = options_.poison_seed,
+                                                            .poison_before_each_kick = options_.poison_before_each_kick,
+                                                            .chip = &chip,
+                                                            .kernels = &best_kernels()}));
     }
 }
 
@@ -145,10 +143,9 @@ int SimulatedKernel::ioctl(int fd, unsigned long request, void* argument) {
     if (argument == nullptr) {
         return fail(EFAULT);
     }
-    if (request_number(code) == request_number(rknpu::ioctl_submit)) {   // runs without the lock
-        const int result = with_arguments<rknpu::Submit>(argument, bytes, [&](auto& arguments) {
-            return submit(fd, arguments);
-        });
+    if (request_number(code) == request_number(rknpu::ioctl_submit)) {  // runs without the lock
+        const int result =
+            with_arguments<rknpu::Submit>(argument, bytes, [&](auto& arguments) { return submit(fd, arguments); });
         return result < 0 ? fail(-result) : 0;
     }
     if (request_number(code) == request_number(rknpu::ioctl_action)) {
@@ -168,35 +165,30 @@ int SimulatedKernel::ioctl(int fd, unsigned long request, void* argument) {
     if (file == nullptr) {
         return fail(EBADF);
     }
-    int result = -EINVAL;   // what DRM answers to a number that no driver knows
+    int result = -EINVAL;  // what DRM answers to a number that no driver knows
     switch (request_number(code)) {
         case request_number(uapi::drm::ioctl_version):
             result = with_arguments<uapi::drm::Version>(argument, bytes, version);
             break;
         case request_number(uapi::drm::ioctl_gem_close):
-            result = with_arguments<uapi::drm::GemClose>(argument, bytes, [&](auto& arguments) {
-                return release(*file, arguments.handle);
-            });
+            result = with_arguments<uapi::drm::GemClose>(
+                argument, bytes, [&](auto& arguments) { return release(*file, arguments.handle); });
             break;
         case request_number(rknpu::ioctl_mem_create):
-            result = with_arguments<rknpu::MemCreate>(argument, bytes, [&](auto& arguments) {
-                return mem_create(*file, arguments);
-            });
+            result = with_arguments<rknpu::MemCreate>(argument, bytes,
+                                                      [&](auto& arguments) { return mem_create(*file, arguments); });
             break;
         case request_number(rknpu::ioctl_mem_map):
-            result = with_arguments<rknpu::MemMap>(argument, bytes, [&](auto& arguments) {
-                return mem_map(*file, arguments);
-            });
+            result = with_arguments<rknpu::MemMap>(argument, bytes,
+                                                   [&](auto& arguments) { return mem_map(*file, arguments); });
             break;
         case request_number(rknpu::ioctl_mem_destroy):
-            result = with_arguments<rknpu::MemDestroy>(argument, bytes, [&](auto& arguments) {
-                return mem_destroy(*file, arguments);
-            });
+            result = with_arguments<rknpu::MemDestroy>(argument, bytes,
+                                                       [&](auto& arguments) { return mem_destroy(*file, arguments); });
             break;
         case request_number(rknpu::ioctl_mem_sync):
-            result = with_arguments<rknpu::MemSync>(argument, bytes, [&](auto& arguments) {
-                return mem_sync(*file, arguments);
-            });
+            result = with_arguments<rknpu::MemSync>(argument, bytes,
+                                                    [&](auto& arguments) { return mem_sync(*file, arguments); });
             break;
         default: break;
     }
@@ -231,7 +223,7 @@ int SimulatedKernel::action(rknpu::Action& arguments) {
             current_domain_ = arguments.value;
             return 0;
         }
-        default: return -EINVAL;   // power on and off too: 0.9.8 refuses both
+        default: return -EINVAL;  // power on and off too: 0.9.8 refuses both
     }
 }
 

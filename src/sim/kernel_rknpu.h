@@ -29,15 +29,15 @@
 namespace npu::sim {
 
 struct KernelStatistics {
-    std::uint64_t submissions = 0;          // accepted, whether they finished or not
-    std::uint64_t failed_submissions = 0;   // of these, timed out
+    std::uint64_t submissions = 0;         // accepted, whether they finished or not
+    std::uint64_t failed_submissions = 0;  // of these, timed out
     std::uint64_t tasks = 0;
     std::uint64_t macs = 0;
     std::uint64_t feature_bytes = 0;
     std::uint64_t weight_bytes = 0;
     std::uint64_t output_bytes = 0;
     std::uint64_t command_words = 0;
-    double device_seconds = 0;              // of all jobs, by SimOptions::task_seconds
+    double device_seconds = 0;  // of all jobs, by SimOptions::task_seconds
 };
 
 // All calls are thread-safe; jobs run one after the other.
@@ -64,11 +64,11 @@ class SimulatedKernel final : public uapi::Syscalls {
   private:
     static constexpr std::uint32_t domains = 16;
 
-    struct Snapshot;   // the objects that a job may reach
+    struct Snapshot;  // the objects that a job may reach
     struct File {
-        std::map<std::uint32_t, std::shared_ptr<BufferObject>> objects;   // by handle
+        std::map<std::uint32_t, std::shared_ptr<BufferObject>> objects;  // by handle
         std::uint32_t next_handle = 1;
-        std::array<std::shared_ptr<const Snapshot>, domains> snapshots;   // empty: out of date
+        std::array<std::shared_ptr<const Snapshot>, domains> snapshots;  // empty: out of date
     };
     struct CoreRun;
 
@@ -93,11 +93,11 @@ class SimulatedKernel final : public uapi::Syscalls {
     const SimOptions options_;
     std::shared_ptr<BackingFile> backing_ = std::make_shared<BackingFile>();
 
-    std::mutex device_mutex_;              // one job at a time; taken before mutex_
+    std::mutex device_mutex_;  // one job at a time; taken before mutex_
     std::vector<std::unique_ptr<Core>> cores_;
     WorkerPool workers_;
 
-    mutable std::mutex mutex_;             // everything below
+    mutable std::mutex mutex_;  // everything below
     std::map<int, File> files_;
     std::array<AddressWindow, domains> windows_;
     std::uint64_t next_token_ = 0xffffff8100000000U;

@@ -18,7 +18,7 @@ constexpr std::uint32_t known_memory_flags = 0x7ff;
 
 int SimulatedKernel::mem_create(File& file, rknpu::MemCreate& arguments) {
     std::shared_ptr<BufferObject> object;
-    if (arguments.handle != 0) {   // look up what another call made
+    if (arguments.handle != 0) {  // look up what another call made
         const auto found = file.objects.find(arguments.handle);
         if (found == file.objects.end()) {
             return -EINVAL;
@@ -110,7 +110,7 @@ int SimulatedKernel::release(File& file, std::uint32_t handle) {
     windows_[object.domain].free(object.iova, object.bytes());
     memory_in_use_ -= object.bytes();
     file.snapshots[object.domain].reset();
-    file.objects.erase(found);   // a job that still runs keeps the memory
+    file.objects.erase(found);  // a job that still runs keeps the memory
     return 0;
 }
 

@@ -20,7 +20,7 @@ namespace rknpu = uapi::rknpu;
 // Cores of a mask, in order; empty for the masks that the driver accepts and then never runs.
 std::vector<unsigned> cores_of(std::uint32_t mask) {
     switch (mask) {
-        case 0: return {0};   // automatic: the least loaded core, and all are idle
+        case 0: return {0};  // automatic: the least loaded core, and all are idle
         case 1: return {0};
         case 2: return {1};
         case 4: return {2};
@@ -62,8 +62,9 @@ SimulatedKernel::CoreRun SimulatedKernel::run_core(unsigned core, rknpu::Subcore
         run.findings.push_back({Severity::hang, core, run.tasks, std::move(message)});
     };
     if (range.task_number == 0) {
-        hang("the subcore_task entry of this core has no tasks (entry i for core i with one or two cores, entry i + 2 "
-             "with three): the core never completes");
+        hang(
+            "the subcore_task entry of this core has no tasks (entry i for core i with one or two cores, entry i + 2 "
+            "with three): the core never completes");
         return run;
     }
     if (range.task_start + std::uint64_t{range.task_number} > tasks.bytes() / sizeof(rknpu::Task)) {
@@ -71,7 +72,7 @@ SimulatedKernel::CoreRun SimulatedKernel::run_core(unsigned core, rknpu::Subcore
                     static_cast<unsigned long long>(tasks.bytes())));
         return run;
     }
-    for (std::uint32_t done = 0; done < range.task_number;) {   // the task counter has 12 bits: long jobs are split
+    for (std::uint32_t done = 0; done < range.task_number;) {  // the task counter has 12 bits: long jobs are split
         const std::uint32_t count = std::min(range.task_number - done, rknpu::max_tasks_per_submit);
         const std::uint64_t first_index = std::uint64_t{range.task_start} + done;
         const rknpu::Task first = read_task(tasks, first_index);
@@ -94,9 +95,11 @@ SimulatedKernel::CoreRun SimulatedKernel::run_core(unsigned core, rknpu::Subcore
         }
         const std::uint32_t status = as_pairs(result.interrupts);
         if ((result.interrupts & last.int_mask) == 0 || status != last.int_mask) {
-            hang(format("int_mask 0x%x of the last task %llu: what fires is 0x%x, and the driver waits for exactly the "
-                        "mask, in whole pairs", static_cast<unsigned>(last.int_mask),
-                        static_cast<unsigned long long>(first_index + count - 1), status));
+            hang(
+                format("int_mask 0x%x of the last task %llu: what fires is 0x%x, and the driver waits for exactly the "
+                       "mask, in whole pairs",
+                       static_cast<unsigned>(last.int_mask), static_cast<unsigned long long>(first_index + count - 1),
+                       status));
             return run;
         }
         last.int_status = status;
@@ -112,8 +115,8 @@ SimulatedKernel::CoreRun SimulatedKernel::run_core(unsigned core, rknpu::Subcore
     return run;
 }
 
-int SimulatedKernel::check_submit(File& file, const rknpu::Submit& arguments,
-                                  std::shared_ptr<const Snapshot>& memory, std::shared_ptr<BufferObject>& tasks) {
+int SimulatedKernel::check_submit(File& file, const rknpu::Submit& arguments, std::shared_ptr<const Snapshot>& memory,
+                                  std::shared_ptr<BufferObject>& tasks) {
     if (arguments.task_number == 0 || arguments.core_mask > 7 || arguments.iommu_domain_id >= domains) {
         return -EINVAL;
     }
@@ -134,8 +137,9 @@ int SimulatedKernel::check_submit(File& file, const rknpu::Submit& arguments,
         return -EINVAL;
     }
     if ((tasks->flags & rknpu::mem_kernel_mapping) == 0) {
-        complain(Severity::hang, "SUBMIT with a task object without a kernel mapping: a real driver reads through a "
-                                 "null pointer");
+        complain(Severity::hang,
+                 "SUBMIT with a task object without a kernel mapping: a real driver reads through a "
+                 "null pointer");
         return -EINVAL;
     }
     current_domain_ = arguments.iommu_domain_id;
@@ -193,12 +197,12 @@ int SimulatedKernel::submit(int fd, rknpu::Submit& arguments) {
         return 0;
     }
     if (used.empty()) {
-        complain(Severity::hang, format("core_mask %u: the driver accepts it and never starts the job",
-                                        arguments.core_mask));
+        complain(Severity::hang,
+                 format("core_mask %u: the driver accepts it and never starts the job", arguments.core_mask));
     }
     ++statistics_.failed_submissions;
     arguments.task_counter = done;
-    for (const auto& core : cores_) {   // the driver resets all of them after a timeout
+    for (const auto& core : cores_) {  // the driver resets all of them after a timeout
         core->soft_reset();
     }
     return -ETIMEDOUT;

@@ -21,16 +21,16 @@ namespace npu::sim {
 
 inline constexpr std::uint32_t products_per_rounding = 32;
 inline constexpr std::uint32_t exact_double_spread = 46;
-inline constexpr std::uint8_t spread_not_finite = 255;   // the group holds an infinity or a NaN
-inline constexpr std::uint8_t spread_wide = 200;         // never exact in double
+inline constexpr std::uint8_t spread_not_finite = 255;  // the group holds an infinity or a NaN
+inline constexpr std::uint8_t spread_wide = 200;        // never exact in double
 
 // Bits of a float format in memory.
 struct FloatFormat {
     std::uint32_t bytes;
-    std::uint32_t mantissa_bits;    // that the array looks at
+    std::uint32_t mantissa_bits;  // that the array looks at
     std::uint32_t exponent_shift;
     std::uint32_t exponent_mask;
-    std::uint32_t magnitude_mask;   // all bits that count, without the sign
+    std::uint32_t magnitude_mask;  // all bits that count, without the sign
 };
 FloatFormat float_format(rockchip::Precision precision);
 
@@ -47,18 +47,18 @@ struct FloatFeatures {
 struct FloatGroup {
     FloatFeatures features;
     rockchip::Precision precision;
-    const std::byte* weights;   // 16 * channels values
-    float* sums;                // out: [rows][16]
+    const std::byte* weights;  // 16 * channels values
+    float* sums;               // out: [rows][16]
 };
 
 // One kernel group of an integer task.
 struct IntegerGroup {
-    const std::int16_t* features;   // [rows][channels]
-    const std::int8_t* weights;     // [channels / 32][kernels][32]
+    const std::int16_t* features;  // [rows][channels]
+    const std::int8_t* weights;    // [channels / 32][kernels][32]
     std::uint32_t rows;
     std::uint32_t channels;
-    std::uint32_t kernels;          // of the group: 32 or 64
-    std::int32_t* sums;             // out: [rows][kernels]
+    std::uint32_t kernels;  // of the group: 32 or 64
+    std::int32_t* sums;     // out: [rows][kernels]
 };
 
 struct MacKernels {
@@ -86,7 +86,7 @@ float group_sum(const float* a, const float* b, std::uint32_t spread_a, std::uin
 // Where the 32 weights of kernel n and group g start in the stream of a kernel group, and how many there are. tf32
 // blocks are 16 channels long, so that a group is two pieces there.
 struct WeightPiece {
-    std::size_t offset;   // values
+    std::size_t offset;  // values
     std::uint32_t count;
 };
 inline std::uint32_t pieces_per_group(rockchip::Precision precision) {

@@ -19,7 +19,7 @@ using rockchip::Precision;
 
 #define NPU_AVX2 __attribute__((target("avx2,fma,f16c")))
 
-constexpr std::uint32_t kernels = 16;   // of a float group
+constexpr std::uint32_t kernels = 16;  // of a float group
 
 template <Precision precision>
 inline constexpr std::size_t element_bytes = precision == Precision::tf32 ? 4 : 2;
@@ -68,7 +68,7 @@ NPU_AVX2 std::uint8_t spread_16bit(Precision precision, const std::byte* source,
         const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + 2 * i));
         const __m256i magnitude = _mm256_and_si256(words, mask);
         highest = _mm256_max_epu16(highest, magnitude);
-        lowest = _mm256_min_epu16(lowest, _mm256_sub_epi16(magnitude, one));   // a zero wraps to the maximum
+        lowest = _mm256_min_epu16(lowest, _mm256_sub_epi16(magnitude, one));  // a zero wraps to the maximum
     }
     // minpos finds the smallest of eight; the largest is the smallest complement.
     const __m128i ones = _mm_set1_epi16(-1);
@@ -90,12 +90,12 @@ NPU_AVX2 std::uint8_t spread_16bit(Precision precision, const std::byte* source,
 }
 
 struct WeightBlock {
-    alignas(32) double values[kernels][products_per_rounding];   // only when several rows share them
+    alignas(32) double values[kernels][products_per_rounding];  // only when several rows share them
     alignas(32) std::byte scratch[kernels * products_per_rounding * sizeof(float)];
-    const std::byte* raw;             // [16][32] in memory format
-    std::uint32_t spread;             // over all 512 values
+    const std::byte* raw;  // [16][32] in memory format
+    std::uint32_t spread;  // over all 512 values
     bool have_single;
-    std::uint8_t single[kernels];     // per kernel; filled when the common bound is not enough
+    std::uint8_t single[kernels];  // per kernel; filled when the common bound is not enough
 };
 
 // Finds the 512 weights of a group in the stream; tf32 blocks have 16 channels and are put together first.
@@ -165,8 +165,8 @@ NPU_AVX2 inline void add_row(const float* features, const WeightBlock& block, fl
         }
         const __m256d first = _mm256_hadd_pd(dot[0], dot[1]);
         const __m256d second = _mm256_hadd_pd(dot[2], dot[3]);
-        const __m256d total = _mm256_add_pd(_mm256_permute2f128_pd(first, second, 0x20),
-                                            _mm256_permute2f128_pd(first, second, 0x31));
+        const __m256d total =
+            _mm256_add_pd(_mm256_permute2f128_pd(first, second, 0x20), _mm256_permute2f128_pd(first, second, 0x31));
         _mm_storeu_ps(sums + n, _mm_add_ps(_mm_loadu_ps(sums + n), _mm256_cvtpd_ps(total)));
     }
 }
@@ -242,8 +242,8 @@ NPU_AVX2 inline void multiply_rows(const IntegerGroup& group, std::uint32_t firs
             const __m256i high = _mm256_cvtepi8_epi16(_mm_loadu_si128(source + 1));
             for (std::uint32_t m = 0; m < rows; ++m) {
                 __m256i& sum = partial[n * rows + m];
-                sum = _mm256_add_epi32(sum, _mm256_add_epi32(_mm256_madd_epi16(a[m][0], low),
-                                                             _mm256_madd_epi16(a[m][1], high)));
+                sum = _mm256_add_epi32(
+                    sum, _mm256_add_epi32(_mm256_madd_epi16(a[m][0], low), _mm256_madd_epi16(a[m][1], high)));
             }
         }
     }

@@ -12,7 +12,7 @@ namespace {
 
 using rockchip::Precision;
 
-constexpr std::uint32_t kernels = 16;   // of a float group
+constexpr std::uint32_t kernels = 16;  // of a float group
 
 template <typename Word>
 Word load(const std::byte* source, std::size_t index) {
@@ -55,8 +55,8 @@ void multiply_float(const FloatGroup& group) {
         for (std::uint32_t m = 0; m < features.rows; ++m) {
             const std::size_t at = std::size_t{g} * features.rows + m;
             for (std::uint32_t n = 0; n < kernels; ++n) {
-                group.sums[std::size_t{m} * kernels + n] += group_sum(features.values + at * products_per_rounding,
-                                                                      weights[n], features.spread[at], spread[n]);
+                group.sums[std::size_t{m} * kernels + n] +=
+                    group_sum(features.values + at * products_per_rounding, weights[n], features.spread[at], spread[n]);
             }
         }
     }
@@ -70,7 +70,7 @@ void multiply_integer(const IntegerGroup& group) {
             const std::int16_t* features = group.features + std::size_t{m} * group.channels + std::size_t{b} * block;
             for (std::uint32_t n = 0; n < group.kernels; ++n) {
                 const std::int8_t* weights = group.weights + (std::size_t{b} * group.kernels + n) * block;
-                std::int32_t sum = 0;   // cannot overflow: K <= 8192 and |product| <= 2^14
+                std::int32_t sum = 0;  // cannot overflow: K <= 8192 and |product| <= 2^14
                 for (std::uint32_t i = 0; i < block; ++i) {
                     sum += features[i] * weights[i];
                 }
@@ -86,7 +86,7 @@ FloatFormat float_format(Precision precision) {
     switch (precision) {
         case Precision::fp16: return {2, 10, 10, 31, 0x7fff};
         case Precision::bf16: return {2, 7, 7, 255, 0x7fff};
-        default: return {4, 10, 23, 255, 0x7fffe000};   // tf32
+        default: return {4, 10, 23, 255, 0x7fffe000};  // tf32
     }
 }
 
@@ -100,7 +100,7 @@ std::uint8_t float_spread(Precision precision, const std::byte* source, std::siz
         const std::uint32_t magnitude = word & format.magnitude_mask;
         if (magnitude != 0) {
             any = true;
-            const std::uint32_t exponent = std::max(magnitude >> format.exponent_shift, 1U);   // subnormals as 1
+            const std::uint32_t exponent = std::max(magnitude >> format.exponent_shift, 1U);  // subnormals as 1
             highest = std::max(highest, exponent);
             lowest = std::min(lowest, exponent);
         }

@@ -41,7 +41,7 @@ class MappedMemory final : public Memory {
         std::uint64_t iova;
         std::span<std::byte> bytes;
     };
-    std::vector<Range> ranges_;   // in order of address
+    std::vector<Range> ranges_;  // in order of address
 };
 
 }  // namespace npu::sim

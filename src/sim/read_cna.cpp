@@ -13,8 +13,8 @@ using rockchip::Precision;
 void read_mode(RegisterCheck& check, Convolution& convolution) {
     using namespace reg::CNA;
     const std::uint32_t mode = check.only(
-        CONV_CON1::offset, CONV_CON1::GROUP_LINE_OFF(1).value | CONV_CON1::PROC_PRECISION(7).value |
-                               CONV_CON1::IN_PRECISION(7).value,
+        CONV_CON1::offset,
+        CONV_CON1::GROUP_LINE_OFF(1).value | CONV_CON1::PROC_PRECISION(7).value | CONV_CON1::IN_PRECISION(7).value,
         "deconvolution, depthwise, image input and unaligned fetch are not modelled");
     const std::uint32_t processing = CONV_CON1::PROC_PRECISION.of(mode);
     if (processing != static_cast<std::uint32_t>(convolution.input)) {
@@ -37,7 +37,7 @@ void read_mode(RegisterCheck& check, Convolution& convolution) {
     check.expect(FC_CON0::offset, 0, Severity::hang, "fully-connected mode is not modelled");
     check.expect(FC_CON1::offset, 0, Severity::hang, "fully-connected mode is not modelled");
     check.expect(FC_CON2::offset, 0, Severity::hang, "fully-connected mode is not modelled");
-    check.read(DMA_CON0::offset);   // burst lengths: no effect on the result
+    check.read(DMA_CON0::offset);  // burst lengths: no effect on the result
 }
 
 void read_feature_plane(RegisterCheck& check, const rockchip::ChipProfile& chip, Convolution& convolution) {
@@ -54,15 +54,18 @@ void read_feature_plane(RegisterCheck& check, const rockchip::ChipProfile& chip,
     if (convolution.channels == 0 || convolution.channels % block != 0) {
         check.judge.refuse_register(Severity::corrupt, DATA_SIZE1::offset, channels,
                                     "K = %u is not a multiple of the %u channels of a weight block; the chip does not "
-                                    "mask the rest", convolution.channels, block);
+                                    "mask the rest",
+                                    convolution.channels, block);
     }
     if (convolution.channels > chip.max_k) {
         check.judge.refuse_register(Severity::corrupt, DATA_SIZE1::offset, channels, "K = %u is more than %u",
                                     convolution.channels, chip.max_k);
     }
     if (((DATA_SIZE1::DATAIN_CHANNEL_REAL.of(channels) ^ (convolution.channels - 1)) & 63) != 0) {
-        check.judge.warn("CNA.DATA_SIZE1.DATAIN_CHANNEL_REAL = %u does not match K - 1 = %u in its low 6 bits; its "
-                         "effect is unknown", DATA_SIZE1::DATAIN_CHANNEL_REAL.of(channels), convolution.channels - 1);
+        check.judge.warn(
+            "CNA.DATA_SIZE1.DATAIN_CHANNEL_REAL = %u does not match K - 1 = %u in its low 6 bits; its "
+            "effect is unknown",
+            DATA_SIZE1::DATAIN_CHANNEL_REAL.of(channels), convolution.channels - 1);
     }
     if (convolution.channels > chip.hazard_k_low && convolution.channels < chip.hazard_k_high &&
         convolution.rows() > 4) {
@@ -96,7 +99,8 @@ void read_weights(RegisterCheck& check, const rockchip::ChipProfile& chip, Convo
     if (convolution.kernels % group != 0) {
         check.judge.refuse_register(Severity::corrupt, WEIGHT_SIZE2::offset, shape,
                                     "N = %u is not a multiple of the %u kernels of a group: published as silently "
-                                    "wrong", convolution.kernels, group);
+                                    "wrong",
+                                    convolution.kernels, group);
     }
     const std::uint64_t kernel_bytes = convolution.row_bytes();
     check.expect(WEIGHT_SIZE1::offset, static_cast<std::uint32_t>(kernel_bytes), Severity::hang,

@@ -56,8 +56,8 @@ void read_stages(RegisterCheck& check, const Convolution& convolution) {
     // OW_OP = 0 and CORE.QD_EN = 1; without QD_EN published as wrong values.
     const std::uint32_t surfaces = convolution.surfaces_per_group() - 1;
     const std::uint32_t ow = check.only(BS_OW_CFG::offset, 0x7fe, "transposed and grouped writers are not modelled");
-    const std::uint32_t expected = BS_OW_CFG::SIZE_E_0(surfaces).value | BS_OW_CFG::SIZE_E_1(surfaces).value |
-                                   BS_OW_CFG::SIZE_E_2(surfaces).value;
+    const std::uint32_t expected =
+        BS_OW_CFG::SIZE_E_0(surfaces).value | BS_OW_CFG::SIZE_E_1(surfaces).value | BS_OW_CFG::SIZE_E_2(surfaces).value;
     if ((ow & 0x7fc) != expected) {
         check.judge.refuse_register(Severity::corrupt, BS_OW_CFG::offset, ow,
                                     "SIZE_E must be %u in all three fields: a kernel group fills %u surfaces", surfaces,

@@ -18,7 +18,7 @@ namespace npu::sim {
 
 class BlockRegisters {
   public:
-    static constexpr std::size_t count = 128;   // the highest offset of a block that commands reach is 0x184
+    static constexpr std::size_t count = 128;  // the highest offset of a block that commands reach is 0x184
 
     // Fills both groups with noise and forgets that anything was written.
     void poison(std::uint64_t seed);

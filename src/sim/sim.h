@@ -13,8 +13,8 @@
 namespace npu::sim {
 
 struct SimOptions {
-    std::string path = "/dev/dri/card1";   // the only path that open() knows
-    std::uint64_t memory_bytes = 0;        // of all buffer objects together; 0: what the host has
+    std::string path = "/dev/dri/card1";  // the only path that open() knows
+    std::uint64_t memory_bytes = 0;       // of all buffer objects together; 0: what the host has
     // The NPU sees what was synchronised to it, and the CPU what was synchronised back. Slower; for tests of clients.
     bool strict_sync = false;
     std::uint64_t poison_seed = 1;         // noise in registers that nobody wrote
@@ -23,7 +23,7 @@ struct SimOptions {
     // What a task would take on silicon, in seconds; added up per core, the slowest core counts. Called from several
     // threads at once. Empty: jobs take no time.
     std::function<double(const TaskWork&)> task_seconds;
-    bool log_findings = true;              // each distinct finding once, as a warning through base/log.h
+    bool log_findings = true;  // each distinct finding once, as a warning through base/log.h
 };
 
 class SimulatedKernel;

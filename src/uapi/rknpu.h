@@ -25,11 +25,11 @@ struct Action {
 };
 
 struct MemCreate {
-    std::uint32_t handle;      // out; non-zero in: look up an existing object
-    std::uint32_t flags;       // memory flags below
-    std::uint64_t size;        // bytes; the driver rounds up to pages
-    std::uint64_t obj_addr;    // out: kernel pointer, opaque
-    std::uint64_t dma_addr;    // out: address as the NPU sees it (IOVA)
+    std::uint32_t handle;    // out; non-zero in: look up an existing object
+    std::uint32_t flags;     // memory flags below
+    std::uint64_t size;      // bytes; the driver rounds up to pages
+    std::uint64_t obj_addr;  // out: kernel pointer, opaque
+    std::uint64_t dma_addr;  // out: address as the NPU sees it (IOVA)
     std::uint64_t sram_size;
     std::int32_t iommu_domain_id;
     std::uint32_t core_mask;
@@ -61,13 +61,13 @@ struct SubcoreTask {
 };
 
 struct Submit {
-    std::uint32_t flags;           // submit flags below
-    std::uint32_t timeout;         // ms for a blocking submit
+    std::uint32_t flags;    // submit flags below
+    std::uint32_t timeout;  // ms for a blocking submit
     std::uint32_t task_start;
     std::uint32_t task_number;
-    std::uint32_t task_counter;    // out
+    std::uint32_t task_counter;  // out
     std::int32_t priority;
-    std::uint64_t task_obj_addr;   // obj_addr of the buffer with the task descriptors
+    std::uint64_t task_obj_addr;  // obj_addr of the buffer with the task descriptors
     std::uint32_t iommu_domain_id;
     std::uint32_t reserved;
     std::uint64_t task_base_addr;  // added to DMA addresses; 0
@@ -82,13 +82,13 @@ struct Submit {
 struct [[gnu::packed]] Task {
     std::uint32_t flags;
     std::uint32_t op_idx;
-    std::uint32_t enable_mask;    // informational
-    std::uint32_t int_mask;       // completion interrupts; whole pairs
+    std::uint32_t enable_mask;  // informational
+    std::uint32_t int_mask;     // completion interrupts; whole pairs
     std::uint32_t int_clear;
     std::uint32_t int_status;     // out
     std::uint32_t regcfg_amount;  // words of the body, without the four-word tail
     std::uint32_t regcfg_offset;
-    std::uint64_t regcmd_addr;    // IOVA of the first word
+    std::uint64_t regcmd_addr;  // IOVA of the first word
 };
 
 static_assert(sizeof(Action) == 8);
@@ -128,7 +128,7 @@ inline constexpr std::uint32_t sync_to_device = 1;
 inline constexpr std::uint32_t sync_from_device = 2;
 
 // Submit flags.
-inline constexpr std::uint32_t job_pc = 1;        // programs are command lists
+inline constexpr std::uint32_t job_pc = 1;  // programs are command lists
 inline constexpr std::uint32_t job_nonblock = 2;
 inline constexpr std::uint32_t job_pingpong = 4;
 inline constexpr std::uint32_t job_fence_in = 8;

@@ -30,7 +30,7 @@ std::uint16_t nearest_half(float value) {
         return sign | 0x7c00;
     }
     std::uint16_t low = 0;
-    std::uint16_t high = 0x7c00;   // stands for 65536 in the comparison below
+    std::uint16_t high = 0x7c00;  // stands for 65536 in the comparison below
     while (high - low > 1) {
         const auto middle = static_cast<std::uint16_t>((low + high) / 2);
         (half_value(middle) <= magnitude ? low : high) = middle;
@@ -151,7 +151,7 @@ TEST(Bfloat, random_bit_patterns_over_the_full_range_round_to_nearest_even) {
     for (int i = 0; i < 2000000; ++i) {
         auto bits = static_cast<std::uint32_t>(random());
         if (i % 4 == 0) {
-            bits = (bits & 0xffff0000U) | 0x8000U;   // a tie
+            bits = (bits & 0xffff0000U) | 0x8000U;  // a tie
         }
         const float value = std::bit_cast<float>(bits);
         if (std::isnan(value)) {

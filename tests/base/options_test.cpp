@@ -131,8 +131,8 @@ TEST(OptionTable, its_text_lists_every_option_with_its_default) {
 }
 
 TEST(UnknownOptions, a_misspelt_variable_is_listed_and_known_or_foreign_ones_are_not) {
-    ::setenv("GGML_NPU_CORE", "2", 1);      // misspelt
-    ::setenv("GGML_NPU_CORES_", "2", 1);    // a known name with a tail
+    ::setenv("GGML_NPU_CORE", "2", 1);    // misspelt
+    ::setenv("GGML_NPU_CORES_", "2", 1);  // a known name with a tail
     ::setenv("GGML_NPU_CORES", "2", 1);
     ::setenv("GGML_OTHER", "2", 1);
     const std::vector<std::string> unknown = unknown_options();

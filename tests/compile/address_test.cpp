@@ -38,8 +38,8 @@ std::int64_t feature_address(const Registers& r, std::int64_t m, std::int64_t c)
     const std::int64_t h = m / width;
     const std::int64_t w = m % width;
     const bool single = (r.at(0x100c) >> 29 & 1) == 1;
-    const std::int64_t atom = single ? h * line + s * (width + surface) + w
-                                     : h / 4 * line + s * (4 * width + surface) + h % 4 * width + w;
+    const std::int64_t atom =
+        single ? h * line + s * (width + surface) + w : h / 4 * line + s * (4 * width + surface) + h % 4 * width + w;
     return r.at(0x1070) + 16 * atom + c * bytes % 16;
 }
 
@@ -77,7 +77,7 @@ TEST(Addresses, that_registers_describe_are_where_layouts_put_the_elements) {
             for (const TaskTile& tile : tasks) {
                 const Registers registers = registers_of(*program, program->tasks[index++]);
                 const KTile& range = plan->k_tiles[tile.k_tile];
-                const auto corner = [&](std::uint32_t size) {   // first, last or any
+                const auto corner = [&](std::uint32_t size) {  // first, last or any
                     return random.coin() ? random.between(0, size - 1) : (random.coin() ? 0 : size - 1);
                 };
                 for (int element = 0; element < 40; ++element) {
@@ -127,7 +127,7 @@ TEST(Addresses, of_an_image_tile_are_dense_lines_of_the_whole_image) {
     for (std::uint32_t m = 0; m < spec.m; ++m) {
         for (const std::uint32_t c : {0U, 7U, 8U, 63U}) {
             EXPECT_EQ(feature_address(registers, m, c), static_cast<std::int64_t>(features.offset(m, c)));
-            EXPECT_EQ(output_address(registers, m, c % 32),   // surfaces of the output are rounded to four pixels
+            EXPECT_EQ(output_address(registers, m, c % 32),  // surfaces of the output are rounded to four pixels
                       static_cast<std::int64_t>((c % 32 / 8 * 64 + m) * 16 + c % 8 * 2));
         }
     }

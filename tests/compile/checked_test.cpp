@@ -68,7 +68,7 @@ TEST(CheckedPrograms, with_a_broken_word_are_refused) {  // positive control
     Result<Program> program = build_program(*plan, bases, rk3588());
     ASSERT_EQ(refusal(*plan, *program), "");
     Program broken = *program;
-    broken.words[broken.tasks[0].word_offset + broken.tasks[0].body_words] ^= 0x400000ULL;   // next task's address
+    broken.words[broken.tasks[0].word_offset + broken.tasks[0].body_words] ^= 0x400000ULL;  // next task's address
     EXPECT_NE(refusal(*plan, broken), "");
     broken = *program;
     for (const Relocation& relocation : broken.relocations) {

@@ -46,25 +46,44 @@ constexpr Arrangement row_major = Arrangement::row_major;
 
 const std::vector<Golden>& built() {
     static const std::vector<Golden> table{
-        {"matmul_f16_f16_M8_K32_N64_native", Mapping::native_wide, native, true, false,
+        {"matmul_f16_f16_M8_K32_N64_native",
+         Mapping::native_wide,
+         native,
+         true,
+         false,
          {{0, 0x3010, 0x201, 0x200, qd_off}}},
         {"matmul_f16_f32_M4_K32_N16_rowmajor", Mapping::row_major, row_major, true, false, {}},
-        {"matmul_i8_i32_M4_K32_N32_rowmajor", Mapping::row_major, row_major, true, false,
+        {"matmul_i8_i32_M4_K32_N32_rowmajor",
+         Mapping::row_major,
+         row_major,
+         true,
+         false,
          {{0, 0x1040, 0xa2, 0xb1, spare_bank}, {0, 0x4050, 0x7fe, 0x7fc, od_bypass}}},
-        {"conv1x1_f16_c256_h14w14_oc512", Mapping::plane, native, true, false,
+        {"conv1x1_f16_c256_h14w14_oc512",
+         Mapping::plane,
+         native,
+         true,
+         false,
          {{0, 0x1010, 0xf0, 0xa0, grains},
           {0, 0x1024, 0x00ff0100, 0x003f0100, channel_real},
           {0, 0x3010, 0x201, 0x200, qd_off}}},
-        {"conv1x1_f16_c64_h56w56_oc128_2tasks_weight_reuse", Mapping::plane, native, true, false,
+        {"conv1x1_f16_c64_h56w56_oc128_2tasks_weight_reuse",
+         Mapping::plane,
+         native,
+         true,
+         false,
          {{0, 0x1010, 0x330, 0xa0, grains}, {0, 0x3010, 0x201, 0x200, qd_off}, {1, 0x3010, 0x201, 0x200, qd_off}}},
         {"mtx512gen_f16_f16_M8_K64_N32", Mapping::native_tall, native, false, false, {}},
         {"mtx512gen_f16_f32_M4_K64_N16", Mapping::native_tall, native, false, false, {}},
-        {"mtx512gen_i8_i32_M8_K64_N64", Mapping::native_tall, native, false, false,
+        {"mtx512gen_i8_i32_M8_K64_N64",
+         Mapping::native_tall,
+         native,
+         false,
+         false,
          {{0, 0x1040, 0xa2, 0xb1, spare_bank}, {0, 0x3010, 0x001, 0x000, qd_off}}},
         {"rocketgen_f16_f16_M8_K64_N32", Mapping::native_tall, native, false, true, {}},
         {"rocketgen_f16_f32_M8_K64_N32", Mapping::native_tall, native, false, true, {}},
-        {"rocketgen_i8_i32_M8_K64_N64", Mapping::native_tall, native, false, true,
-         {{0, 0x3010, 0x001, 0x000, qd_off}}},
+        {"rocketgen_i8_i32_M8_K64_N64", Mapping::native_tall, native, false, true, {{0, 0x3010, 0x001, 0x000, qd_off}}},
     };
     return table;
 }
@@ -242,7 +261,7 @@ TEST_F(GoldenPrograms, of_two_tasks_are_chained_with_the_same_tails) {
     const nlohmann::json file = load(golden.file);
     const std::vector<std::vector<TaskSpec>> cores{specs_for(golden, file)};
     Addresses bases = cores[0][0].addresses;
-    bases.program = 0xfff9c800;   // the captured program follows itself at 0xfff9cb80, 0x380 bytes on
+    bases.program = 0xfff9c800;  // the captured program follows itself at 0xfff9cb80, 0x380 bytes on
     const Result<Program> program = link_program(cores, bases, rk3588());
     ASSERT_TRUE(program) << program.error().message;
     ASSERT_EQ(program->tasks.size(), 2U);
@@ -266,7 +285,7 @@ TEST_F(GoldenPrograms, comparison_notices_a_changed_value_a_missing_write_and_an
     EXPECT_EQ(compare(changed, theirs).size(), 1U);
     changed = ours;
     changed.pop_back();
-    EXPECT_EQ(compare(changed, theirs).size(), 2U);   // the register, and the sequence
+    EXPECT_EQ(compare(changed, theirs).size(), 2U);  // the register, and the sequence
     changed = ours;
     std::swap(changed[60], changed[70]);
     EXPECT_EQ(compare(changed, theirs).size(), 1U);

@@ -38,8 +38,8 @@ TEST(Layout, weights_are_groups_of_kernels_of_channel_blocks) {
     const WeightLayout byte{Precision::int8, 64, 96};
     EXPECT_EQ(byte.offset(0, 31), 31U);
     EXPECT_EQ(byte.offset(1, 0), 32U);
-    EXPECT_EQ(byte.offset(0, 32), 1024U);            // next channel block of group 0
-    EXPECT_EQ(byte.offset(32, 0), 3U * 1024);        // group 1
+    EXPECT_EQ(byte.offset(0, 32), 1024U);      // next channel block of group 0
+    EXPECT_EQ(byte.offset(32, 0), 3U * 1024);  // group 1
     EXPECT_EQ(byte.offset(35, 70), 3U * 1024 + 2 * 1024 + 3 * 32 + 6);
     const WeightLayout half{Precision::fp16, 32, 64};
     EXPECT_EQ(half.offset(17, 33), ((1U * 2 + 1) * 512 + 32 + 1) * 2);

@@ -11,7 +11,7 @@ namespace npu::compile {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
-constexpr std::uint8_t stale = 0xa5;   // what memory holds before packing
+constexpr std::uint8_t stale = 0xa5;  // what memory holds before packing
 
 struct Size {
     std::uint32_t rows;
@@ -134,7 +134,8 @@ TEST(Pack, unpacked_outputs_agree_with_the_index_function) {
                 for (std::uint32_t row = 0; row < count; ++row) {
                     for (std::uint32_t channel = 0; channel < size.channels; ++channel) {
                         ASSERT_EQ(std::memcmp(&rows[row * stride + channel * element],
-                                              &device[layout.offset(first + row, channel)], element), 0);
+                                              &device[layout.offset(first + row, channel)], element),
+                                  0);
                     }
                     EXPECT_EQ(rows[(row + 1) * stride - 1], stale) << "wrote beyond the row";
                 }

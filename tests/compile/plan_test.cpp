@@ -28,44 +28,60 @@ std::string violation(const Plan& plan) {
     const std::uint32_t input_bytes = shape.input == Precision::int8 ? 1 : 2;
     std::uint32_t k_end = 0;
     for (const KTile& tile : plan.k_tiles) {
-        if (tile.k0 != k_end || tile.k == 0 || tile.k % 32 != 0 || tile.k > 8192) return "K tile";
-        if (plan.options.avoid_k_hazard && tile.k > 3072 && tile.k < 4096) return "K tile in the hazard range";
+        if (tile.k0 != k_end || tile.k == 0 || tile.k % 32 != 0 || tile.k > 8192)
+            return "K tile";
+        if (plan.options.avoid_k_hazard && tile.k > 3072 && tile.k < 4096)
+            return "K tile in the hazard range";
         k_end += tile.k;
     }
-    if (k_end != (shape.k + 31) / 32 * 32 || k_end != plan.padded_k) return "K tiles do not cover the padded K";
-    if (plan.cores.empty() || plan.cores.size() > plan.options.cores) return "cores";
+    if (k_end != (shape.k + 31) / 32 * 32 || k_end != plan.padded_k)
+        return "K tiles do not cover the padded K";
+    if (plan.cores.empty() || plan.cores.size() > plan.options.cores)
+        return "cores";
 
     // Exact cover: areas add up, and no two rectangles of a K tile overlap.
     std::vector<std::uint64_t> area(plan.k_tiles.size(), 0);
     std::vector<TaskTile> tiles;
     for (const std::vector<TaskTile>& tasks : plan.cores) {
-        if (tasks.empty() || tasks.size() > 4095) return "tasks of a core";
+        if (tasks.empty() || tasks.size() > 4095)
+            return "tasks of a core";
         tiles.insert(tiles.end(), tasks.begin(), tasks.end());
     }
     for (const TaskTile& tile : tiles) {
-        if (tile.k_tile >= plan.k_tiles.size()) return "K tile index";
-        if (tile.m == 0 || tile.m > 2047 || tile.m0 + tile.m > shape.m) return "rows";
-        if (tile.n == 0 || tile.n > 8192 || tile.n % group != 0 || tile.n0 % group != 0) return "N slice";
-        if (tile.n0 + tile.n > plan.padded_n) return "N slice outside";
+        if (tile.k_tile >= plan.k_tiles.size())
+            return "K tile index";
+        if (tile.m == 0 || tile.m > 2047 || tile.m0 + tile.m > shape.m)
+            return "rows";
+        if (tile.n == 0 || tile.n > 8192 || tile.n % group != 0 || tile.n0 % group != 0)
+            return "N slice";
+        if (tile.n0 + tile.n > plan.padded_n)
+            return "N slice outside";
         const std::uint64_t bytes = std::uint64_t{tile.m} * plan.k_tiles[tile.k_tile].k * input_bytes;
         std::uint64_t needed = (bytes + bank_bytes - 1) / bank_bytes;
         needed += shape.input == Precision::int8 && plan.options.int8_slack_bank ? 1 : 0;
-        if (tile.data_banks < needed || tile.data_banks > 11) return "data banks";
-        if (tile.weight_banks < plan.options.min_weight_banks) return "weight banks";
-        if (tile.data_banks + tile.weight_banks != all_banks) return "bank sum";
+        if (tile.data_banks < needed || tile.data_banks > 11)
+            return "data banks";
+        if (tile.weight_banks < plan.options.min_weight_banks)
+            return "weight banks";
+        if (tile.data_banks + tile.weight_banks != all_banks)
+            return "bank sum";
         if (plan.options.group_in_weight_banks &&
-            group * plan.k_tiles[tile.k_tile].k * input_bytes > tile.weight_banks * bank_bytes) return "kernel group";
+            group * plan.k_tiles[tile.k_tile].k * input_bytes > tile.weight_banks * bank_bytes)
+            return "kernel group";
         area[tile.k_tile] += std::uint64_t{tile.m} * tile.n;
     }
     for (const std::uint64_t covered : area) {
-        if (covered != std::uint64_t{shape.m} * plan.padded_n) return "cover";
+        if (covered != std::uint64_t{shape.m} * plan.padded_n)
+            return "cover";
     }
     std::ranges::sort(tiles, {}, [](const TaskTile& t) { return std::tuple(t.k_tile, t.n0, t.m0); });
-    for (std::size_t i = 1; i < tiles.size(); ++i) {   // neighbours in this order overlap if any two tiles do
+    for (std::size_t i = 1; i < tiles.size(); ++i) {  // neighbours in this order overlap if any two tiles do
         const TaskTile& a = tiles[i - 1];
         const TaskTile& b = tiles[i];
-        if (a.k_tile == b.k_tile && a.n0 == b.n0 && (a.n != b.n || a.m0 + a.m != b.m0)) return "overlap in M";
-        if (a.k_tile == b.k_tile && a.n0 != b.n0 && a.n0 + a.n != b.n0) return "overlap in N";
+        if (a.k_tile == b.k_tile && a.n0 == b.n0 && (a.n != b.n || a.m0 + a.m != b.m0))
+            return "overlap in M";
+        if (a.k_tile == b.k_tile && a.n0 != b.n0 && a.n0 + a.n != b.n0)
+            return "overlap in N";
     }
     return {};
 }
@@ -140,12 +156,12 @@ TEST(Plan, k_is_one_tile_up_to_8192_except_between_3072_and_4096) {
     EXPECT_EQ(sizes(3073), Sizes({1568, 1536}));
     EXPECT_EQ(sizes(3840), Sizes({1920, 1920}));
     EXPECT_EQ(sizes(4064), Sizes({2048, 2016}));
-    EXPECT_EQ(sizes(4065), Sizes({4096}));   // padded to 4096, outside the range
+    EXPECT_EQ(sizes(4065), Sizes({4096}));  // padded to 4096, outside the range
     EXPECT_EQ(sizes(8192), Sizes({8192}));
     EXPECT_EQ(sizes(8193), Sizes({4128, 4096}));
     EXPECT_EQ(sizes(11008), Sizes({5504, 5504}));
     EXPECT_EQ(sizes(20000), Sizes({6688, 6656, 6656}));
-    EXPECT_EQ(sizes(7000, {.max_k = 4000}), Sizes({2336, 2336, 2336}));   // two tiles of 3500 are in the range
+    EXPECT_EQ(sizes(7000, {.max_k = 4000}), Sizes({2336, 2336, 2336}));  // two tiles of 3500 are in the range
     EXPECT_EQ(sizes(0), Sizes({}));
 }
 
@@ -167,7 +183,7 @@ TEST(Plan, each_hazard_constraint_can_be_removed) {
     EXPECT_EQ(max_rows(8192, Precision::int8, chip, {.group_in_weight_banks = false}), 36U);
     EXPECT_EQ(max_rows(1024, Precision::fp16, chip, {.group_in_weight_banks = false, .min_weight_banks = 1}), 176U);
     EXPECT_EQ(max_rows(1024, Precision::fp16, chip, {}), 160U);
-    EXPECT_EQ(max_rows(32, Precision::int8, chip, {}), 2047U);   // the width field, not the banks
+    EXPECT_EQ(max_rows(32, Precision::int8, chip, {}), 2047U);  // the width field, not the banks
 }
 
 TEST(Plan, lines_padded_to_64_bytes_explain_the_published_int8_failures) {

@@ -70,7 +70,7 @@ TEST(Task, body_words_are_the_words_of_the_body) {
 TEST(Task, a_tile_of_native_features_steps_over_all_rows) {
     TaskSpec spec = small_task();
     spec.mapping = Mapping::native_tile;
-    spec.m = 36;   // the numbers of a published capture of the vendor's LLM runtime: 36 rows of 96
+    spec.m = 36;  // the numbers of a published capture of the vendor's LLM runtime: 36 rows of 96
     spec.full_m = 96;
     auto values = registers(spec);
     EXPECT_EQ(values[reg::CNA::DMA_CON1::offset], 0x60U);
@@ -137,13 +137,17 @@ TEST(Task, a_meaningless_task_is_refused) {
     EXPECT_TRUE(mentions(changed([](TaskSpec& s) { s.addresses.weights = 8; }), {"0x8", "16"}));
     EXPECT_TRUE(mentions(changed([](TaskSpec& s) { s.output_arrangement = Arrangement::row_major; }), {"native_tall"}));
     EXPECT_TRUE(mentions(changed([](TaskSpec& s) { s.input = Precision::tf32; }), {"tf32"}));
-    EXPECT_TRUE(mentions(changed([](TaskSpec& s) { s.mapping = Mapping::plane; s.plane_width = 3; }), {"lines of 3"}));
+    EXPECT_TRUE(mentions(changed([](TaskSpec& s) {
+                             s.mapping = Mapping::plane;
+                             s.plane_width = 3;
+                         }),
+                         {"lines of 3"}));
 }
 
 TEST(Program, tails_chain_the_tasks_of_a_core_and_end_with_zeros) {
     for (const bool rdma : {false, true}) {
-        const Result<Plan> plan = plan_matmul({500, 20000, 9000, Precision::int8, Precision::int32}, rk3588(),
-                                              {.emit_rdma = rdma});
+        const Result<Plan> plan =
+            plan_matmul({500, 20000, 9000, Precision::int8, Precision::int32}, rk3588(), {.emit_rdma = rdma});
         const Result<Program> program = build_program(*plan, somewhere, rk3588());
         ASSERT_TRUE(program) << program.error().message;
         ASSERT_EQ(program->tasks.size(), plan->task_count());
@@ -253,7 +257,7 @@ TEST(Program, bases_that_are_misaligned_or_too_high_are_refused_and_nothing_is_w
     const Result<Program> high = build_program(*plan, wrong, rk3588());
     ASSERT_FALSE(high);
     EXPECT_NE(high.error().message.find("output of"), std::string::npos);
-    wrong.output -= 16;   // ends exactly at 4 GiB
+    wrong.output -= 16;  // ends exactly at 4 GiB
     EXPECT_TRUE(build_program(*plan, wrong, rk3588()));
 
     Result<Program> program = build_program(*plan, somewhere, rk3588());

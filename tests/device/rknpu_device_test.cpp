@@ -30,7 +30,7 @@ class ScriptedKernel : public uapi::Syscalls {
     std::string driver = "rknpu";
     std::uint32_t version = 908;
     int open_error = 0;
-    std::map<std::uint32_t, std::function<int(void*)>> answers;   // by request; returns 0 or an error number
+    std::map<std::uint32_t, std::function<int(void*)>> answers;  // by request; returns 0 or an error number
     std::vector<rk::Submit> submissions;
     std::vector<rk::Task> descriptors;
     std::vector<rk::MemSync> syncs;
@@ -89,7 +89,7 @@ class ScriptedKernel : public uapi::Syscalls {
     }
 
   private:
-    std::vector<std::byte> memory_;   // one live mapping at a time is enough here
+    std::vector<std::byte> memory_;  // one live mapping at a time is enough here
 };
 
 TEST(Discovery, FindsTheNodeWhoseDriverIsRknpuAndClosesTheOthers) {
@@ -128,7 +128,8 @@ TEST(Opening, SaysWhyANodeCannotBeUsed) {
 
 TEST(Opening, DescribesSiliconAndSimulation) {
     ScriptedKernel kernel;
-    EXPECT_EQ((*open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()}))->info().description, "Rockchip RK3588 (rknpu)");
+    EXPECT_EQ((*open_rknpu(kernel, kernel.node, {.chip = &rockchip::rk3588()}))->info().description,
+              "Rockchip RK3588 (rknpu)");
     const auto simulated = open_rknpu(kernel, kernel.node, {.simulated = true, .chip = &rockchip::rk3588()});
     EXPECT_EQ((*simulated)->info().description, "Rockchip RK3588 (simulated, rknpu)");
     EXPECT_EQ((*simulated)->info().driver_version, "0.9.8");
@@ -150,7 +151,7 @@ TEST(Memory, AnAddressBeyondTheWindowIsRefusedAndGivenBack) {
     kernel.answers[rk::ioctl_mem_create] = [&](void* argument) {
         auto* create = static_cast<rk::MemCreate*>(argument);
         create->handle = 1;
-        create->dma_addr = 0xfffff000;   // two pages from here end beyond 4 GiB
+        create->dma_addr = 0xfffff000;  // two pages from here end beyond 4 GiB
         ++kernel.live_objects;
         return 0;
     };
@@ -163,11 +164,12 @@ TEST(Memory, AnAddressBeyondTheWindowIsRefusedAndGivenBack) {
 
 TEST(Memory, UsedMemoryIsCountedAgainstTheLimit) {
     const auto kernel = sim::make_simulated_kernel();
-    const auto device = open_rknpu(*kernel, *find_rknpu_node(*kernel), {.memory_limit = 1 << 20, .chip = &rockchip::rk3588()});
+    const auto device =
+        open_rknpu(*kernel, *find_rknpu_node(*kernel), {.memory_limit = 1 << 20, .chip = &rockchip::rk3588()});
     const MemoryInfo before = (*device)->memory();
     EXPECT_EQ(before.total, std::size_t{1} << 20);
     const auto buffer = (*device)->allocate(300000);
-    EXPECT_EQ((*device)->memory().free, before.free - 303104);   // whole pages
+    EXPECT_EQ((*device)->memory().free, before.free - 303104);  // whole pages
 }
 
 TEST(Memory, BuffersAreZeroSharedAndFreed) {
@@ -201,7 +203,7 @@ TEST(Jobs, EachNumberOfCoresFillsTheEntriesThatTheDriverReads) {
         std::vector<TaskChain> chains;
         std::size_t first = 0;
         for (std::size_t core = 0; core < cores; ++core) {
-            chains.push_back({std::span(entries).subspan(first, core + 1)});   // 1, 2, 3 tasks
+            chains.push_back({std::span(entries).subspan(first, core + 1)});  // 1, 2, 3 tasks
             first += core + 1;
         }
         ASSERT_TRUE((*device)->run(chains, std::chrono::milliseconds(1234)));

@@ -55,13 +55,14 @@ double normalised_error(const Matrix& x, const Matrix& w, const std::vector<floa
 class EngineTest : public testing::Test {
   protected:
     void open(EngineOptions options = {}, sim::SimOptions simulation = {}) {
-        buffers_.clear();   // in the order in which each needs the next
+        buffers_.clear();  // in the order in which each needs the next
         engine_.reset();
         device_.reset();
-        simulation.strict_sync = true;               // what was not handed over is not seen
-        simulation.poison_before_each_kick = true;   // a register that a program forgets holds noise
+        simulation.strict_sync = true;              // what was not handed over is not seen
+        simulation.poison_before_each_kick = true;  // a register that a program forgets holds noise
         kernel_ = sim::make_simulated_kernel(simulation);
-        auto device = device::open_rknpu(*kernel_, *device::find_rknpu_node(*kernel_), {.simulated = true, .chip = &rockchip::rk3588()});
+        auto device = device::open_rknpu(*kernel_, *device::find_rknpu_node(*kernel_),
+                                         {.simulated = true, .chip = &rockchip::rk3588()});
         ASSERT_TRUE(device) << device.error().message;
         device_ = std::move(*device);
         engine_ = std::make_unique<Engine>(*device_, options);
@@ -98,7 +99,7 @@ class EngineTest : public testing::Test {
 // Bounds: fp16 rounds each operand to 11 bits; int8 rounds each to 127 steps of a row's largest of ~3.5 sigma.
 double bound(Pipeline pipeline) { return pipeline == Pipeline::fp16 ? 2e-7 : 3e-4; }
 
-using Case = std::tuple<Pipeline, std::uint32_t, std::uint32_t, std::uint32_t>;   // M, N, K
+using Case = std::tuple<Pipeline, std::uint32_t, std::uint32_t, std::uint32_t>;  // M, N, K
 
 class EngineShapes : public EngineTest, public testing::WithParamInterface<Case> {};
 
@@ -112,15 +113,16 @@ TEST_P(EngineShapes, TheProductIsRightWithinThePrecisionOfThePipeline) {
     const auto y = multiply(*weights, x);
     EXPECT_LT(normalised_error(x, w, y), bound(pipeline));
     auto wrong = y;
-    std::swap(wrong.front(), wrong.back());   // the measure notices two exchanged results
+    std::swap(wrong.front(), wrong.back());  // the measure notices two exchanged results
     if (m * n > 1) {
         EXPECT_GT(normalised_error(x, w, wrong), normalised_error(x, w, y));
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, EngineShapes,
-                         testing::Combine(testing::Values(Pipeline::fp16, Pipeline::int8), testing::Values(1U, 2U, 3U, 37U),
-                                          testing::Values(1U, 16U, 95U, 200U), testing::Values(1U, 33U, 64U, 300U)));
+                         testing::Combine(testing::Values(Pipeline::fp16, Pipeline::int8),
+                                          testing::Values(1U, 2U, 3U, 37U), testing::Values(1U, 16U, 95U, 200U),
+                                          testing::Values(1U, 33U, 64U, 300U)));
 INSTANTIATE_TEST_SUITE_P(LongSums, EngineShapes,
                          testing::Combine(testing::Values(Pipeline::fp16, Pipeline::int8), testing::Values(1U, 5U),
                                           testing::Values(33U), testing::Values(3500U, 8192U, 9000U, 17000U)));
@@ -134,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(ManyChannels, EngineShapes,
 TEST_F(EngineTest, ARowIsTheSameAloneAndInAnyBatch) {
     open();
     for (const Pipeline pipeline : {Pipeline::fp16, Pipeline::int8}) {
-        const Matrix w = Matrix::random(70, 9000, 3);   // several K tiles
+        const Matrix w = Matrix::random(70, 9000, 3);  // several K tiles
         const Matrix x = Matrix::random(41, 9000, 4);
         const auto weights = make_resident(w, pipeline);
         ASSERT_TRUE(weights);
@@ -155,10 +157,10 @@ TEST_F(EngineTest, ARowIsTheSameAloneAndInAnyBatch) {
 
 TEST_F(EngineTest, Int8SumsAreExactAcrossKTiles) {
     open();
-    const std::uint32_t k = 20000;   // ten tiles; the largest possible sum needs more than 24 bits
+    const std::uint32_t k = 20000;  // ten tiles; the largest possible sum needs more than 24 bits
     Matrix w = Matrix::random(40, k, 5);
     Matrix x = Matrix::random(3, k, 6);
-    for (Matrix* matrix : {&w, &x}) {   // integers of the full int8 range, so that quantising changes nothing
+    for (Matrix* matrix : {&w, &x}) {  // integers of the full int8 range, so that quantising changes nothing
         for (float& value : matrix->values) {
             value = std::clamp(std::nearbyint(value * 60.0F), -127.0F, 127.0F);
         }
@@ -183,7 +185,7 @@ TEST_F(EngineTest, Int8SumsAreExactAcrossKTiles) {
 TEST_F(EngineTest, Fp16WeightsCanBeReadBackBitForBit) {
     open();
     std::mt19937 random(7);
-    Matrix w{50, 3333, std::vector<float>(50 * 3333)};   // two K tiles, padded N and K
+    Matrix w{50, 3333, std::vector<float>(50 * 3333)};  // two K tiles, padded N and K
     for (float& value : w.values) {
         std::uint16_t half = 0;
         do {
@@ -191,7 +193,7 @@ TEST_F(EngineTest, Fp16WeightsCanBeReadBackBitForBit) {
         } while ((half & 0x7c00U) == 0x7c00U);
         value = half_to_float(half);
     }
-    for (std::uint32_t i = 0; i < w.columns; ++i) {   // a row of subnormals is scaled on its way
+    for (std::uint32_t i = 0; i < w.columns; ++i) {  // a row of subnormals is scaled on its way
         w.values[i] = half_to_float(static_cast<std::uint16_t>(i % 1024));
     }
     const auto weights = make_resident(w, Pipeline::fp16);
@@ -253,12 +255,12 @@ TEST_F(EngineTest, ProgramsAreReusedAndReaimedBetweenWeights) {
     std::vector<Matrix> matrices;
     std::vector<ResidentWeights> resident;
     for (std::uint32_t i = 0; i < 4; ++i) {
-        matrices.push_back(Matrix::random(32 + 32 * (i / 2), 96, 20 + i));   // two shapes, two weights each
+        matrices.push_back(Matrix::random(32 + 32 * (i / 2), 96, 20 + i));  // two shapes, two weights each
         auto weights = make_resident(matrices.back(), i % 2 == 0 ? Pipeline::fp16 : Pipeline::int8);
         ASSERT_TRUE(weights);
         resident.push_back(std::move(*weights));
     }
-    for (int round = 0; round < 3; ++round) {   // more programs than the cache holds
+    for (int round = 0; round < 3; ++round) {  // more programs than the cache holds
         for (std::size_t i = 0; i < resident.size(); ++i) {
             EXPECT_LT(normalised_error(x, matrices[i], multiply(resident[i], x)), bound(resident[i].shape.pipeline));
         }
@@ -272,13 +274,13 @@ TEST_F(EngineTest, LargeResultsAreSplitIntoSeveralSubmissions) {
     const auto weights = make_resident(w, Pipeline::int8);
     ASSERT_TRUE(weights);
     EXPECT_LT(normalised_error(x, w, multiply(*weights, x)), bound(Pipeline::int8));
-    EXPECT_EQ(last_report_.submissions, 4U);   // 64 rows each
+    EXPECT_EQ(last_report_.submissions, 4U);  // 64 rows each
     EXPECT_GT(last_report_.predicted_seconds, 0.0);
 }
 
 TEST_F(EngineTest, ThousandsOfRowsFitTheDriversLimitOfTasks) {
     open();
-    const Matrix w = Matrix::random(16, 4100, 23);   // three K tiles
+    const Matrix w = Matrix::random(16, 4100, 23);  // three K tiles
     const Matrix x = Matrix::random(5000, 4100, 24);
     const auto weights = make_resident(w, Pipeline::fp16);
     ASSERT_TRUE(weights);
@@ -325,7 +327,7 @@ TEST_F(EngineTest, AnExhaustedDeviceIsAnErrorThatSaysWhatToDo) {
     sim::SimOptions small;
     small.memory_bytes = std::uint64_t{1} << 20;
     open({}, small);
-    const Matrix w = Matrix::random(1024, 2048, 19);   // 4 MiB in fp16
+    const Matrix w = Matrix::random(1024, 2048, 19);  // 4 MiB in fp16
     const auto weights = make_resident(w, Pipeline::fp16);
     ASSERT_FALSE(weights);
     EXPECT_EQ(weights.error().code, ErrorCode::out_of_memory);

@@ -42,7 +42,7 @@ TEST(Int8, TheLargestMagnitudeBecomes127AndNothingExceedsIt) {
     std::vector<std::int8_t> quantised(row.size());
     const float scale = quantise_int8(row.data(), row.size(), quantised.data());
     EXPECT_FLOAT_EQ(scale, 3.0F / 127);
-    EXPECT_EQ(quantised, (std::vector<std::int8_t>{-127, 64, 127, 0, 0}));   // 63.5 ties to even
+    EXPECT_EQ(quantised, (std::vector<std::int8_t>{-127, 64, 127, 0, 0}));  // 63.5 ties to even
 }
 
 TEST(Int8, ARowOfZerosHasScaleZero) {

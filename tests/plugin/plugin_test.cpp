@@ -51,8 +51,8 @@ class PluginTest : public testing::Test {
     // A weight in the NPU's own memory, filled with random values of its type; `bytes` receives what was set.
     ggml_tensor* make_weights(ggml_type type, std::int64_t k, std::int64_t n, std::vector<std::uint8_t>& bytes) {
         ggml_tensor* tensor = ggml_new_tensor_2d(context_.get(), type, k, n);
-        buffers_.emplace_back(ggml_backend_buft_alloc_buffer(
-            weight_type_, ggml_backend_buft_get_alloc_size(weight_type_, tensor) + 256));
+        buffers_.emplace_back(
+            ggml_backend_buft_alloc_buffer(weight_type_, ggml_backend_buft_get_alloc_size(weight_type_, tensor) + 256));
         EXPECT_NE(buffers_.back(), nullptr);
         ggml_backend_buffer_set_usage(buffers_.back().get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
         ggml_backend_tensor_alloc(buffers_.back().get(), tensor, ggml_backend_buffer_get_base(buffers_.back().get()));
@@ -204,7 +204,7 @@ TEST_F(PluginTest, ActivationsWhoseRowsLieApartAreReadRowByRow) {
     for (float& value : x) {
         value = std::normal_distribution<float>()(random);
     }
-    const auto direct = multiply(npu.get(), weights, x, {64, 5, 3, 1});   // y[plane][row][n]
+    const auto direct = multiply(npu.get(), weights, x, {64, 5, 3, 1});  // y[plane][row][n]
     Owned<ggml_context> context(ggml_init({16 * 1024 * 1024, nullptr, true}));
     ggml_tensor* input = ggml_new_tensor_3d(context.get(), GGML_TYPE_F32, 64, 5, 3);
     ggml_tensor* output = ggml_mul_mat(context.get(), weights, ggml_permute(context.get(), input, 0, 2, 1, 3));
@@ -214,7 +214,7 @@ TEST_F(PluginTest, ActivationsWhoseRowsLieApartAreReadRowByRow) {
     ggml_cgraph* graph = ggml_new_graph(context.get());
     ggml_build_forward_expand(graph, output);
     ASSERT_EQ(ggml_backend_graph_compute(npu.get(), graph), GGML_STATUS_SUCCESS) << log_text;
-    std::vector<float> y(40 * 3 * 5);   // y[row][plane][n]
+    std::vector<float> y(40 * 3 * 5);  // y[row][plane][n]
     ggml_backend_tensor_get(output, y.data(), 0, ggml_nbytes(output));
     for (std::size_t plane = 0; plane < 3; ++plane) {
         for (std::size_t row = 0; row < 5; ++row) {
@@ -233,7 +233,7 @@ TEST_F(PluginTest, SupportsOpGivesTheSameAnswerEachTimeAndBeforeAndAfterWork) {
     ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, 512, 4);
     ggml_tensor* good = ggml_mul_mat(context.get(), weights, input);
     ggml_tensor* rows = ggml_new_tensor_1d(context.get(), GGML_TYPE_I32, 4);
-    ggml_tensor* bad = ggml_get_rows(context.get(), weights, rows);   // reads NPU memory as the CPU would: impossible
+    ggml_tensor* bad = ggml_get_rows(context.get(), weights, rows);  // reads NPU memory as the CPU would: impossible
     const auto ask = [&](ggml_tensor* op) {
         bool first = ggml_backend_dev_supports_op(device_, op);
         for (int i = 0; i < 10; ++i) {
@@ -290,7 +290,7 @@ nlohmann::json statistics() {
 TEST_F(PluginTest, ClosingTheDeviceWritesTheStatistics) {
     ASSERT_NE(std::getenv("GGML_NPU_STATS"), nullptr) << "set by the test's environment";
     Owned<ggml_backend>(ggml_backend_dev_init(device_, nullptr)).reset();
-    const auto before = statistics();   // counts of a device go on for the life of the process
+    const auto before = statistics();  // counts of a device go on for the life of the process
     std::vector<std::uint8_t> bytes;
     ggml_tensor* weights = make_weights(GGML_TYPE_Q8_0, 512, 64, bytes);
     const std::vector<float> x(512, 1.0F);
@@ -317,9 +317,9 @@ TEST_F(PluginTest, ClosingTheDeviceWritesTheStatistics) {
         buffers_.emplace_back(ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), ggml_nbytes(host)));
         ggml_backend_tensor_alloc(buffers_.back().get(), host, ggml_backend_buffer_get_base(buffers_.back().get()));
         ggml_backend_tensor_set(host, bytes.data(), 0, bytes.size());
-        multiply(npu.get(), host, x, {512, 1, 1, 1});   // uploaded for the call
+        multiply(npu.get(), host, x, {512, 1, 1, 1});  // uploaded for the call
         ggml_backend_buffer_set_usage(buffers_.back().get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
-        multiply(npu.get(), host, x, {512, 1, 1, 1});   // kept on the host on purpose
+        multiply(npu.get(), host, x, {512, 1, 1, 1});  // kept on the host on purpose
         multiply(npu.get(), ggml_view_2d(context_.get(), host, 512, 32, host->nb[1], 0), x, {512, 1, 1, 1});
         ggml_backend_tensor_set(weights, bytes.data(), 0, bytes.size());
     }
@@ -328,8 +328,9 @@ TEST_F(PluginTest, ClosingTheDeviceWritesTheStatistics) {
     EXPECT_EQ(last["matmul_cpu"].get<int>() - after["matmul_cpu"].get<int>(), 2);
     EXPECT_GE(last["cpu_reasons"]["both operands are computed at run time (attention)"], 1);
     EXPECT_GE(last["cpu_reasons"]["the weights were kept in host memory (-ngl, -ot, or too small a matrix)"], 1);
-    EXPECT_EQ(last["weight_bytes_uploaded_after_load"].get<int>() - after["weight_bytes_uploaded_after_load"].get<int>(),
-              2 * 512 * 64);
+    EXPECT_EQ(
+        last["weight_bytes_uploaded_after_load"].get<int>() - after["weight_bytes_uploaded_after_load"].get<int>(),
+        2 * 512 * 64);
 }
 
 }  // namespace

@@ -232,7 +232,8 @@ TEST(CheckerWords, zero_words_in_a_body_are_padding) {
 TEST(CheckerWords, the_output_pointer_must_come_before_the_blocks_other_writes) {
     SampleProgram program = sample(first_tile);
     program.task().body.insert(program.task().body.begin(), Command{target::dpu, 0x4014, 0});
-    expect_refusal(program.assemble().check(), 0x4004, consequence::not_understood, "armed before the block's other writes");
+    expect_refusal(program.assemble().check(), 0x4004, consequence::not_understood,
+                   "armed before the block's other writes");
 }
 
 TEST(CheckerWords, the_output_pointer_must_be_armed_in_every_task) {
@@ -269,7 +270,7 @@ TEST(CheckerGroups, a_short_task_after_one_full_one_uses_a_group_that_nobody_wro
 TEST(CheckerGroups, what_a_short_task_inherits_is_checked_too) {
     SampleProgram program = chain();
     program.task(2) = incremental(third_tile);
-    program.set(0x1040, 0x2b, 0);   // too many banks in the first task: the third inherits them
+    program.set(0x1040, 0x2b, 0);  // too many banks in the first task: the third inherits them
     program.set(0x1040, 0xc1, 0);
     const std::vector<Violation> violations = program.check();
     expect_refusal(violations, 0x1040, consequence::hangs, "bank overflow", 0);
@@ -287,7 +288,8 @@ TEST(CheckerGroups, dpu_rdma_toggles_only_when_it_fires) {
     SampleProgram program = SampleProgram({with, second_tile, third});
     EXPECT_TRUE(program.check().empty()) << messages(program.check());
     // Fired for the second time, DPU_RDMA is in its second group, though the other blocks are back in the first.
-    std::erase_if(program.task(2).body, [](const Command& c) { return c.target == target::dpu_rdma && c.offset != 0x5004; });
+    std::erase_if(program.task(2).body,
+                  [](const Command& c) { return c.target == target::dpu_rdma && c.offset != 0x5004; });
     expect_refusal(program.assemble().check(), 0x5044, consequence::corrupts, "the previous client left", 2);
 }
 
@@ -317,7 +319,7 @@ TEST(CheckerReuse, weights_of_another_address_size_split_or_format_are_refused) 
 TEST(CheckerReuse, weights_that_streamed_through_are_not_resident) {
     SampleShape first = first_tile;
     first.n = 512;
-    first.k = 1024;   // 1 MiB
+    first.k = 1024;  // 1 MiB
     SampleShape second = first;
     second.output_address = second_tile.output_address;
     SampleProgram program = SampleProgram({first, second});
@@ -354,7 +356,7 @@ TEST(Checker, keeps_a_bounded_number_of_violations_and_never_loses_the_first_ref
     EXPECT_TRUE(program.check().empty());
     for (std::size_t i = 0; i < shapes.size(); ++i) {
         for (Command& command : program.task(i).body) {
-            command.value = command.offset == 0x1040 ? 0x1b : command.value;   // a warning each
+            command.value = command.offset == 0x1040 ? 0x1b : command.value;  // a warning each
         }
     }
     program.set(0x301c, 1, 599);

@@ -24,8 +24,8 @@ struct Range {
 struct Strides {
     std::int64_t width, height;
     bool single_line;
-    std::int64_t line, surface;                         // feature, atoms
-    std::int64_t notch, surface_bytes, group_bytes;     // output
+    std::int64_t line, surface;                      // feature, atoms
+    std::int64_t notch, surface_bytes, group_bytes;  // output
 };
 
 Range walk_features(const SampleShape& s, const Strides& t) {
@@ -35,9 +35,9 @@ Range walk_features(const SampleShape& s, const Strides& t) {
         for (std::int64_t w = 0; w < t.width; ++w) {
             for (std::int64_t c = 0; c < s.k; c += per_atom) {
                 const std::int64_t block = c / per_atom;
-                const std::int64_t atom = t.single_line
-                                              ? h * t.line + block * (t.width + t.surface) + w
-                                              : (h >> 2) * t.line + block * (4 * t.width + t.surface) + (h & 3) * t.width + w;
+                const std::int64_t atom =
+                    t.single_line ? h * t.line + block * (t.width + t.surface) + w
+                                  : (h >> 2) * t.line + block * (4 * t.width + t.surface) + (h & 3) * t.width + w;
                 range.add(std::int64_t{s.feature_address} + 16 * atom);
             }
         }
@@ -232,7 +232,8 @@ TEST(CheckerMemory, interleaved_tiles_pass_and_one_that_is_an_atom_off_is_refuse
     EXPECT_TRUE(program.check().empty()) << messages(program.check());
     program.set(0x4020, 0x01800000 + 16 * 15, 1);
     const std::vector<Violation> violations = program.check();
-    EXPECT_TRUE(refused(violations, 0x4020, "the result at 0x18000f0 is written by an earlier task")) << messages(violations);
+    EXPECT_TRUE(refused(violations, 0x4020, "the result at 0x18000f0 is written by an earlier task"))
+        << messages(violations);
 }
 
 TEST(CheckerMemory, column_tiles_of_one_row_major_matrix_pass) {
@@ -242,7 +243,7 @@ TEST(CheckerMemory, column_tiles_of_one_row_major_matrix_pass) {
     right.output_address += 32 * 4;
     SampleProgram program = SampleProgram({left, right});
     for (const std::size_t position : {std::size_t{0}, std::size_t{1}}) {
-        program.set(0x4038, 15 << 16 | 15, position);   // a row of 64 results
+        program.set(0x4038, 15 << 16 | 15, position);  // a row of 64 results
     }
     EXPECT_TRUE(program.check().empty()) << messages(program.check());
     program.set(0x4038, 14 << 16 | 14, 1);

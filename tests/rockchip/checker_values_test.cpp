@@ -30,7 +30,7 @@ struct Corruption {
     std::uint16_t offset;
     std::uint32_t value;
     const char* consequence;
-    const char* message;     // part of it
+    const char* message;  // part of it
     Severity severity = Severity::refuse;
 };
 
@@ -38,13 +38,19 @@ std::ostream& operator<<(std::ostream& stream, const Corruption& corruption) { r
 
 const Corruption corruptions[] = {
     // On-chip buffer.
-    {"more_banks_than_the_chip_has", fp16_wide, 0x1040, 0xc1, hangs, "DATA_BANK 1 + WEIGHT_BANK 12 = 13, the chip has 12"},
+    {"more_banks_than_the_chip_has", fp16_wide, 0x1040, 0xc1, hangs,
+     "DATA_BANK 1 + WEIGHT_BANK 12 = 13, the chip has 12"},
     {"no_weight_bank", fp16_wide, 0x1040, 0x01, hangs, "each needs at least one bank"},
     {"no_data_bank", fp16_wide, 0x1040, 0xb0, hangs, "each needs at least one bank"},
     {"features_larger_than_their_banks", {.m = 300}, 0x1040, 0xb1, hangs, "take 38400 bytes, 1 data banks hold 32768"},
     {"an_fc_data_bank", fp16_wide, 0x1040, 0x1b1, corrupts, "FC_DATA_BANK is 1"},
     {"a_single_weight_bank", fp16_wide, 0x1040, 0x1b, hangs, "WEIGHT_BANK 1; hangs are published", Severity::warn},
-    {"a_single_weight_bank_where_it_hung", {.m = 144, .n = 32, .k = 1024}, 0x1040, 0x1b, hangs, "hung until power-cycle"},
+    {"a_single_weight_bank_where_it_hung",
+     {.m = 144, .n = 32, .k = 1024},
+     0x1040,
+     0x1b,
+     hangs,
+     "hung until power-cycle"},
     {"too_few_entries_per_line", fp16_wide, 0x1044, 15, corrupts, "needs 16 to 16 entries"},
     {"too_many_entries_per_line", fp16_wide, 0x1044, 17, corrupts, "needs 16 to 16 entries"},
     {"weight_reuse_on_the_first_task", fp16_wide, 0x1040, 0x20b1, corrupts, "WEIGHT_REUSE on a task with no"},
@@ -78,8 +84,10 @@ const Corruption corruptions[] = {
     {"another_original_channel_count", fp16_wide, 0x403c, 0x000f001f, corrupts, "ORIG_CHANNEL is 15"},
     {"another_channel_count_to_write", fp16_wide, 0x4058, 15, corrupts, "CHANNEL_WDMA is 15"},
     {"no_kernels", fp16_wide, 0x1038, 0x01010000, hangs, "N is 0"},
-    {"kernels_that_are_no_multiple_of_a_group", fp16_wide, 0x1038, 0x01010014, corrupts, "N 20 is no multiple of the kernel group 16"},
-    {"a_partial_group_of_requantised_kernels", int8_requantised, 0x1038, 0x01010010, hangs, "N 16 is no multiple of the kernel group 32"},
+    {"kernels_that_are_no_multiple_of_a_group", fp16_wide, 0x1038, 0x01010014, corrupts,
+     "N 20 is no multiple of the kernel group 16"},
+    {"a_partial_group_of_requantised_kernels", int8_requantised, 0x1038, 0x01010010, hangs,
+     "N 16 is no multiple of the kernel group 32"},
     {"more_kernels_than_the_dpu_counts", fp16_wide, 0x1038, 0x01012010, corrupts, "N 8208 exceeds 8192"},
     {"another_kernel_size", fp16_wide, 0x1034, 64, corrupts, "WEIGHT_BYTES_PER_KERNEL is 64"},
     {"another_weight_size", fp16_wide, 0x1030, 2048, corrupts, "WEIGHT_BYTES is 2048; N x bytes per kernel is 4096"},
@@ -149,11 +157,20 @@ const Corruption corruptions[] = {
     {"an_unaligned_feature_address", fp16_wide, 0x1070, 0x00100008, corrupts, "no multiple of 16"},
     {"an_unaligned_weight_address", fp16_wide, 0x1110, 0x00800004, corrupts, "no multiple of 16"},
     {"an_unaligned_output_address", fp16_wide, 0x4020, 0x01800008, corrupts, "no multiple of 16"},
-    {"a_surface_stride_below_its_lines", fp16_wide, 0x4024, 0x70, corrupts, "surface stride of 112 bytes, but what it steps over takes 128"},
-    {"a_group_stride_below_its_surfaces", fp16_wide, 0x40c0, 0x1f0, corrupts, "group stride of 496 bytes, but what it steps over takes 512"},
-    {"a_line_pitch_below_its_channels", fp16_rows, 0x4038, 0x00060006, corrupts, "line pitch of 112 bytes, but what it steps over takes 128"},
+    {"a_surface_stride_below_its_lines", fp16_wide, 0x4024, 0x70, corrupts,
+     "surface stride of 112 bytes, but what it steps over takes 128"},
+    {"a_group_stride_below_its_surfaces", fp16_wide, 0x40c0, 0x1f0, corrupts,
+     "group stride of 496 bytes, but what it steps over takes 512"},
+    {"a_line_pitch_below_its_channels", fp16_rows, 0x4038, 0x00060006, corrupts,
+     "line pitch of 112 bytes, but what it steps over takes 128"},
     {"a_surface_stride_that_is_no_multiple_of_an_atom", fp16_wide, 0x4024, 0x88, corrupts, "outside every field"},
-    {"a_clamped_negative_feature_stride", {.m = 2, .layout = SampleLayout::tall}, 0x1080, 0, corrupts, "a dense plane needs -2", Severity::warn},
+    {"a_clamped_negative_feature_stride",
+     {.m = 2, .layout = SampleLayout::tall},
+     0x1080,
+     0,
+     corrupts,
+     "a dense plane needs -2",
+     Severity::warn},
 };
 
 class CheckerRefuses : public testing::TestWithParam<Corruption> {};
@@ -179,9 +196,15 @@ INSTANTIATE_TEST_SUITE_P(Values, CheckerRefuses, testing::ValuesIn(corruptions),
                          [](const testing::TestParamInfo<Corruption>& info) { return std::string(info.param.name); });
 
 TEST(CheckerPasses, every_pair_of_formats_in_every_layout_with_and_without_dpu_rdma) {
-    const SampleShape formats[] = {half_out,   fp16_wide,        {.input = Precision::bf16, .output = Precision::fp32},
-                                   tf32_wide,  int8_wide,        int8_requantised,
-                                   int16_wide, int4_wide,        {.input = Precision::int8, .output = Precision::fp32},
+    const SampleShape formats[] = {half_out,
+                                   fp16_wide,
+                                   {.input = Precision::bf16, .output = Precision::fp32},
+                                   tf32_wide,
+                                   int8_wide,
+                                   int8_requantised,
+                                   int16_wide,
+                                   int4_wide,
+                                   {.input = Precision::int8, .output = Precision::fp32},
                                    {.input = Precision::int8, .output = Precision::int16}};
     for (SampleShape shape : formats) {
         for (const SampleLayout layout : {SampleLayout::row_major, SampleLayout::wide, SampleLayout::tall}) {
@@ -193,8 +216,8 @@ TEST(CheckerPasses, every_pair_of_formats_in_every_layout_with_and_without_dpu_r
                     shape.k = 320;
                     shape.rdma = rdma;
                     const std::vector<Violation> violations = sample(shape).check();
-                    EXPECT_TRUE(violations.empty())
-                        << info(shape.input).name << " M " << rows << "\n" << messages(violations);
+                    EXPECT_TRUE(violations.empty()) << info(shape.input).name << " M " << rows << "\n"
+                                                    << messages(violations);
                 }
             }
         }
@@ -241,17 +264,17 @@ TEST(CheckerWarns, about_int8_features_that_nearly_fill_their_last_bank_in_one_p
     const char* message = "such shapes need one more bank";
     SampleShape shape{.input = Precision::int8, .output = Precision::int32, .m = 144, .k = 672};
     shape.layout = SampleLayout::tall;
-    expect_only_warning(shape, 0x1040, message, true);    // published failing shape
+    expect_only_warning(shape, 0x1040, message, true);  // published failing shape
     shape.m = 192;
     shape.k = 160;
-    expect_only_warning(shape, 0x1040, message, true);    // another
+    expect_only_warning(shape, 0x1040, message, true);  // another
     shape.layout = SampleLayout::wide;
     expect_only_warning(shape, 0x1040, message, false);
     shape.layout = SampleLayout::tall;
     shape.m = 128;
-    shape.k = 256;                                        // exactly full: published to be fine
+    shape.k = 256;  // exactly full: published to be fine
     expect_only_warning(shape, 0x1040, message, false);
-    shape.input = Precision::fp16;                        // immune
+    shape.input = Precision::fp16;  // immune
     shape.output = Precision::fp32;
     shape.m = 96;
     shape.k = 160;
@@ -270,8 +293,10 @@ TEST(CheckerWarns, about_lines_whose_entries_exceed_the_banks_though_their_bytes
 TEST(CheckerWarns, about_limits_of_single_formats) {
     expect_only_warning({.input = Precision::tf32, .output = Precision::fp32, .m = 1, .k = 4112}, 0x1024,
                         "verified up to 4096", true);
-    expect_only_warning({.input = Precision::int4, .output = Precision::int16, .n = 64, .k = 512}, 0x1024, "saturate", true);
-    expect_only_warning({.input = Precision::int4, .output = Precision::int16, .n = 64, .k = 480}, 0x1024, "saturate", false);
+    expect_only_warning({.input = Precision::int4, .output = Precision::int16, .n = 64, .k = 512}, 0x1024, "saturate",
+                        true);
+    expect_only_warning({.input = Precision::int4, .output = Precision::int16, .n = 64, .k = 480}, 0x1024, "saturate",
+                        false);
     expect_only_warning({.m = 1, .n = 8192}, 0x403c, "field's maximum 8191", true);
 }
 
@@ -279,8 +304,7 @@ TEST(CheckerRefusesShapes, beyond_what_is_verified) {
     EXPECT_NE(messages(sample({.m = 1, .k = 8224}).check()).find("K 8224 exceeds 8192"), std::string::npos);
     EXPECT_NE(messages(sample({.m = 1, .n = 8208}).check()).find("N 8208 exceeds 8192"), std::string::npos);
     const SampleShape wide_kernels{.input = Precision::tf32, .output = Precision::fp32, .m = 1, .k = 8208};
-    EXPECT_NE(messages(sample(wide_kernels).check()).find("32832 bytes per kernel; at most 32768"),
-              std::string::npos);
+    EXPECT_NE(messages(sample(wide_kernels).check()).find("32832 bytes per kernel; at most 32768"), std::string::npos);
 }
 
 TEST(CheckerRefusesShapes, a_plane_larger_than_the_chip_profile_allows) {
@@ -302,7 +326,8 @@ TEST(CheckerRegisters, one_that_acts_is_refused_when_the_chain_never_wrote_it_an
         SampleProgram program = sample(fp16_rdma);
         const std::vector<Violation> violations = program.erase(command.offset).check();
         const auto found = std::find_if(violations.begin(), violations.end(), [&](const Violation& violation) {
-            return violation.offset == command.offset && violation.message.find("not written in this") != std::string::npos;
+            return violation.offset == command.offset &&
+                   violation.message.find("not written in this") != std::string::npos;
         });
         if (found == violations.end()) {
             silent.push_back(command.offset);
@@ -324,7 +349,7 @@ TEST(CheckerRegisters, one_that_acts_is_refused_when_the_chain_never_wrote_it_an
 
 TEST(CheckerRegisters, a_register_written_twice_with_two_values_is_warned_about) {
     SampleProgram program = sample(fp16_wide);
-    program.task().body.front().value = 0xa2;   // the first of two writes of CBUF_CON0
+    program.task().body.front().value = 0xa2;  // the first of two writes of CBUF_CON0
     const std::vector<Violation> violations = program.assemble().check();
     ASSERT_EQ(violations.size(), 1U) << messages(violations);
     EXPECT_EQ(violations[0].severity, Severity::warn);

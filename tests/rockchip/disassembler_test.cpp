@@ -13,7 +13,8 @@ namespace npu::rockchip::test {
 namespace {
 
 TEST(Disassembler, prints_block_register_value_and_every_field_that_is_not_zero) {
-    EXPECT_EQ(disassemble_word(encode({target::cna, 0x1040, 0xb1})), "CNA.CBUF_CON0 = 0x000000b1  WEIGHT_BANK=11  DATA_BANK=1");
+    EXPECT_EQ(disassemble_word(encode({target::cna, 0x1040, 0xb1})),
+              "CNA.CBUF_CON0 = 0x000000b1  WEIGHT_BANK=11  DATA_BANK=1");
     EXPECT_EQ(disassemble_word(encode({target::cna, 0x1020, 0x00010004})),
               "CNA.DATA_SIZE0 = 0x00010004  DATAIN_WIDTH=1  DATAIN_HEIGHT=4");
     EXPECT_EQ(disassemble_word(encode({target::dpu, 0x4020, 0xffff3000})), "DPU.DST_BASE_ADDR = 0xffff3000");
@@ -65,7 +66,7 @@ TEST(Disassembler, never_fails_on_random_words) {
     std::vector<std::uint64_t> words;
     for (int i = 0; i < 20000; ++i) {
         std::uint64_t word = random();
-        if (i % 2 == 0) {   // a real target and a plausible offset
+        if (i % 2 == 0) {  // a real target and a plausible offset
             word = encode({targets[random() % std::size(targets)], static_cast<std::uint16_t>(random() % 0xa000 & ~3U),
                            static_cast<std::uint32_t>(random())});
         }

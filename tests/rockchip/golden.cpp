@@ -13,10 +13,8 @@ namespace {
 std::uint64_t number(const nlohmann::json& text) { return std::stoull(text.get<std::string>(), nullptr, 16); }
 
 std::uint16_t target_of(const std::string& block) {
-    static const std::map<std::string, std::uint16_t> targets{{"CNA", target::cna},
-                                                              {"CORE", target::core},
-                                                              {"DPU", target::dpu},
-                                                              {"RDMA", target::dpu_rdma}};
+    static const std::map<std::string, std::uint16_t> targets{
+        {"CNA", target::cna}, {"CORE", target::core}, {"DPU", target::dpu}, {"RDMA", target::dpu_rdma}};
     return targets.at(block);
 }
 

@@ -88,8 +88,7 @@ TEST(Golden, streams_split_into_their_tasks_and_tails_chain_them) {
             if (i + 1 < tasks.size()) {
                 EXPECT_TRUE(tasks[i].chained);
                 EXPECT_EQ(tasks[i].next_address, golden.iova + 8 * tasks[i + 1].first) << golden.name;
-                EXPECT_EQ(tasks[i].next_amount,
-                          fetch_amount(static_cast<std::uint32_t>(tasks[i + 1].words.size())));
+                EXPECT_EQ(tasks[i].next_amount, fetch_amount(static_cast<std::uint32_t>(tasks[i + 1].words.size())));
             }
         }
     }
@@ -104,7 +103,8 @@ TEST(Golden, the_checker_passes_every_program_or_refuses_it_for_exactly_the_stat
         input.buffers = buffers;
         const std::vector<Violation> violations = check_program(input, rk3588());
         const auto found = expected_violations.find(golden.name);
-        const std::vector<Expected> expected = found == expected_violations.end() ? std::vector<Expected>{} : found->second;
+        const std::vector<Expected> expected =
+            found == expected_violations.end() ? std::vector<Expected>{} : found->second;
         stated += found == expected_violations.end() ? 0 : 1;
         ASSERT_EQ(violations.size(), expected.size()) << golden.name << "\n" << messages(violations);
         for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -145,7 +145,9 @@ TEST(Golden, one_atom_less_at_either_end_of_any_operand_is_a_dma_error) {
                 const std::vector<Violation> violations = check_program(input, rk3588());
                 const bool found = std::any_of(violations.begin(), violations.end(), [&](const Violation& violation) {
                     return violation.consequence == consequence::dma_error &&
-                           violation.offset == (operand == 0 ? 0x1070 : operand == 1 ? 0x1110 : 0x4020);
+                           violation.offset == (operand == 0   ? 0x1070
+                                                : operand == 1 ? 0x1110
+                                                               : 0x4020);
                 });
                 EXPECT_TRUE(found) << golden.name << " operand " << operand << "\n" << messages(violations);
             }

@@ -52,10 +52,9 @@ TEST(RegisterTable, every_register_has_fields_that_fit_in_32_bits_and_do_not_ove
 }
 
 TEST(RegisterTable, every_block_stays_in_its_own_page) {
-    const std::map<Block, std::uint16_t> pages{{Block::PC, 0x0},       {Block::CNA, 0x1},  {Block::CORE, 0x3},
-                                               {Block::DPU, 0x4},      {Block::DPU_RDMA, 0x5}, {Block::PPU, 0x6},
-                                               {Block::PPU_RDMA, 0x7}, {Block::DDMA, 0x8}, {Block::SDMA, 0x9},
-                                               {Block::GLOBAL, 0xf}};
+    const std::map<Block, std::uint16_t> pages{
+        {Block::PC, 0x0},  {Block::CNA, 0x1},      {Block::CORE, 0x3}, {Block::DPU, 0x4},  {Block::DPU_RDMA, 0x5},
+        {Block::PPU, 0x6}, {Block::PPU_RDMA, 0x7}, {Block::DDMA, 0x8}, {Block::SDMA, 0x9}, {Block::GLOBAL, 0xf}};
     for (const RegisterInfo& entry : register_table()) {
         EXPECT_EQ(entry.offset >> 12, pages.at(entry.block)) << label(entry);
     }
@@ -70,12 +69,13 @@ TEST(RegisterTable, finds_every_register_by_offset_and_nothing_else) {
         }
     }
     EXPECT_EQ(found, register_table().size());
-    EXPECT_EQ(find_register(0x2010), nullptr);   // a block of another chip
+    EXPECT_EQ(find_register(0x2010), nullptr);  // a block of another chip
 }
 
 TEST(RegisterTable, blocks_that_commands_reach_have_targets_of_their_own) {
     std::set<std::uint16_t> targets;
-    for (const Block block : {Block::PC, Block::CNA, Block::CORE, Block::DPU, Block::DPU_RDMA, Block::PPU, Block::PPU_RDMA}) {
+    for (const Block block :
+         {Block::PC, Block::CNA, Block::CORE, Block::DPU, Block::DPU_RDMA, Block::PPU, Block::PPU_RDMA}) {
         EXPECT_NE(block_target(block), target::none);
         EXPECT_TRUE(targets.insert(block_target(block)).second);
     }

@@ -9,7 +9,7 @@ namespace npu::rockchip::test {
 namespace {
 
 struct Geometry {
-    std::uint32_t width, height, line, surface;   // feature side; surface in 28-bit two's complement
+    std::uint32_t width, height, line, surface;  // feature side; surface in 28-bit two's complement
     std::uint32_t group_line_off;
     std::uint32_t notch, surface_stride, group_stride;
 };
@@ -21,14 +21,13 @@ Geometry geometry_of(const SampleShape& s, std::uint32_t surfaces) {
     constexpr std::uint32_t mask28 = 0x0fffffff;
     switch (s.layout) {
         case SampleLayout::row_major: return {1, s.m, row_atoms, 0, 1, out_atoms - 1, 16, 16 * surfaces};
-        case SampleLayout::wide:
-            return {s.m, 1, 4 * s.m, (0U - 3 * s.m) & mask28, 0, 0, 16 * s.m, 16 * s.m * surfaces};
+        case SampleLayout::wide: return {s.m, 1, 4 * s.m, (0U - 3 * s.m) & mask28, 0, 0, 16 * s.m, 16 * s.m * surfaces};
         case SampleLayout::tall: return {1, s.m, 4, (s.m - 4) & mask28, 0, 0, 16 * s.m, 16 * s.m * surfaces};
     }
     return {};
 }
 
-std::uint32_t surfaces_of(const SampleShape& s) {   // published per pair of formats
+std::uint32_t surfaces_of(const SampleShape& s) {  // published per pair of formats
     switch (s.input) {
         case Precision::int8: return info(s.output).bits / 4;
         case Precision::int4: return 8;
@@ -185,7 +184,8 @@ SampleProgram& SampleProgram::set(std::uint16_t offset, std::uint32_t value, std
 }
 
 SampleProgram& SampleProgram::erase(std::uint16_t offset, std::size_t position) {
-    EXPECT_NE(std::erase_if(tasks_[position].body, [&](const Command& command) { return command.offset == offset; }), 0U);
+    EXPECT_NE(std::erase_if(tasks_[position].body, [&](const Command& command) { return command.offset == offset; }),
+              0U);
     return assemble();
 }
 
@@ -202,7 +202,7 @@ std::uint32_t SampleProgram::value(std::uint16_t offset, std::size_t position) c
 SampleProgram& SampleProgram::assemble() {
     words.clear();
     starts.clear();
-    for (const SampleTask& task : tasks_) {   // where everything lies, before tails can say so
+    for (const SampleTask& task : tasks_) {  // where everything lies, before tails can say so
         words.resize((words.size() + 7) / 8 * 8);
         starts.push_back(words.size());
         words.resize(words.size() + task.body.size() + tail_words);

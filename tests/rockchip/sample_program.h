@@ -15,9 +15,9 @@
 namespace npu::rockchip::test {
 
 enum class SampleLayout {
-    row_major,   // W=1, H=M, lines addressed one by one
-    wide,        // native layout, all rows in one line: W=M, H=1
-    tall,        // native layout, one row per line: W=1, H=M, lines in groups of four
+    row_major,  // W=1, H=M, lines addressed one by one
+    wide,       // native layout, all rows in one line: W=M, H=1
+    tall,       // native layout, one row per line: W=1, H=M, lines in groups of four
 };
 
 struct SampleShape {
@@ -25,7 +25,7 @@ struct SampleShape {
     Precision output = Precision::fp32;
     std::uint32_t m = 8, n = 32, k = 64;
     SampleLayout layout = SampleLayout::wide;
-    bool rdma = false;                   // also program and fire DPU_RDMA
+    bool rdma = false;  // also program and fire DPU_RDMA
     std::uint32_t feature_address = 0x00100000;
     std::uint32_t weight_address = 0x00800000;
     std::uint32_t output_address = 0x01800000;
@@ -37,7 +37,7 @@ std::vector<Command> sample_body(const SampleShape& shape);
 struct SampleTask {
     std::vector<Command> body;
     std::uint32_t enable = enable_convolution;
-    std::vector<std::uint64_t> after;   // words between this task's enable word and the next task
+    std::vector<std::uint64_t> after;  // words between this task's enable word and the next task
 };
 
 // A chain of tasks in memory, tails included, and the buffers it may touch.
@@ -56,9 +56,9 @@ class SampleProgram {
     std::vector<Violation> check();
 
     std::vector<std::uint64_t> words;
-    std::vector<std::size_t> starts;     // first word of each task
+    std::vector<std::size_t> starts;  // first word of each task
     std::vector<CheckBuffer> buffers;
-    CheckInput input;                    // spans are filled in by check()
+    CheckInput input;  // spans are filled in by check()
 
   private:
     std::vector<SampleTask> tasks_;

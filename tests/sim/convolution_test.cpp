@@ -25,29 +25,33 @@ KickResult run(SparseMemory& memory, const Program& program, std::uint32_t enabl
 struct Formats {
     Precision input;
     Precision output;
-    std::uint32_t k;   // at least two blocks and two rounding groups
-    std::uint32_t n;   // at least two kernel groups
+    std::uint32_t k;  // at least two blocks and two rounding groups
+    std::uint32_t n;  // at least two kernel groups
 };
 
 const std::vector<Formats> all_formats = {
-    {Precision::int8, Precision::int32, 96, 64},  {Precision::int8, Precision::fp32, 96, 64},
+    {Precision::int8, Precision::int32, 96, 64},   {Precision::int8, Precision::fp32, 96, 64},
     {Precision::int4, Precision::int16, 128, 128}, {Precision::fp16, Precision::fp32, 96, 48},
-    {Precision::fp16, Precision::fp16, 96, 48},   {Precision::bf16, Precision::fp32, 96, 48},
+    {Precision::fp16, Precision::fp16, 96, 48},    {Precision::bf16, Precision::fp32, 96, 48},
     {Precision::tf32, Precision::fp32, 80, 48},
 };
 
 TEST(Convolution, IsTheProductForEveryFormatAndMapping) {
     std::mt19937 random(1);
     for (const Formats& formats : all_formats) {
-        for (const Mapping mapping : {Mapping::row_major, Mapping::native_wide, Mapping::native_tall, Mapping::panel8,
-                                      Mapping::plane}) {
+        for (const Mapping mapping :
+             {Mapping::row_major, Mapping::native_wide, Mapping::native_tall, Mapping::panel8, Mapping::plane}) {
             for (const std::uint32_t m : {1U, 2U, 3U, 7U, 40U}) {
                 if ((mapping == Mapping::panel8 || mapping == Mapping::plane) && m != 40) {
                     continue;
                 }
                 for (const Range range : {Range::full, Range::moderate}) {
-                    const Matmul matmul{.input = formats.input, .output = formats.output, .m = m, .k = formats.k,
-                                        .n = formats.n, .mapping = mapping};
+                    const Matmul matmul{.input = formats.input,
+                                        .output = formats.output,
+                                        .m = m,
+                                        .k = formats.k,
+                                        .n = formats.n,
+                                        .mapping = mapping};
                     SparseMemory memory;
                     const Operands operands = random_operands(matmul, random, range);
                     load_operands(memory, matmul, operands);
@@ -82,7 +86,7 @@ TEST(Convolution, ReachesTheLargestSizesOfOneTask) {
         SparseMemory memory;
         Operands operands = random_operands(matmul, random, Range::full);
         std::ranges::fill(operands.a, 0x80);
-        std::fill_n(operands.b.begin(), matmul.k, 0x80U);   // the largest sum there is
+        std::fill_n(operands.b.begin(), matmul.k, 0x80U);  // the largest sum there is
         load_operands(memory, matmul, operands);
         const KickResult result = run(memory, matmul_program(matmul));
         ASSERT_TRUE(result.finished) << list_findings(result.findings);
@@ -95,7 +99,11 @@ TEST(Convolution, ReachesTheLargestSizesOfOneTask) {
 TEST(Convolution, TakesATileOfALargerMatrixAndWritesItIntoALargerResult) {
     std::mt19937 random(4);
     // Rows 8..23 and output channels 16..47 of a native 64 x 64 by 64 x 64 product.
-    const Matmul whole{.input = Precision::fp16, .output = Precision::fp32, .m = 64, .k = 64, .n = 64,
+    const Matmul whole{.input = Precision::fp16,
+                       .output = Precision::fp32,
+                       .m = 64,
+                       .k = 64,
+                       .n = 64,
                        .mapping = Mapping::native_wide};
     SparseMemory memory;
     const Operands operands = random_operands(whole, random, Range::moderate);
@@ -171,7 +179,7 @@ TEST(Convolution, RequantisesToInt8WithBothRoundingsSignedScaleAndOffset) {
             const Operands operands = random_operands(matmul, random, Range::full);
             load_operands(memory, matmul, operands);
             Program program = matmul_program(matmul);
-            program.set(0x4050, 0x124);   // as vendor programs write it: OW on, with operand 0
+            program.set(0x4050, 0x124);  // as vendor programs write it: OW on, with operand 0
             program.set(0x4080, static_cast<std::uint32_t>(conversion.offset));
             program.set(0x4084, static_cast<std::uint16_t>(conversion.scale));
             program.set(0x4088, conversion.shift | (away ? 1U << 30 : 0));
@@ -193,7 +201,7 @@ TEST(Convolution, SaturatesInt4SumsToInt16) {
     const Matmul matmul{.input = Precision::int4, .output = Precision::int16, .m = 2, .k = 1024, .n = 64};
     SparseMemory memory;
     Operands operands{std::vector<std::uint32_t>(2 * 1024, 8), std::vector<std::uint32_t>(64 * 1024, 8)};
-    std::fill_n(operands.a.begin() + 1024, 1024, 7U);   // row 1: 7 * -8
+    std::fill_n(operands.a.begin() + 1024, 1024, 7U);  // row 1: 7 * -8
     load_operands(memory, matmul, operands);
     const KickResult result = run(memory, matmul_program(matmul));
     ASSERT_TRUE(result.finished) << list_findings(result.findings);

@@ -17,7 +17,7 @@ struct Golden {
     std::string file;
     Matmul shape;
     std::vector<std::vector<std::uint64_t>> tasks;
-    std::uint64_t c_surface_bytes = 0;   // 0: dense
+    std::uint64_t c_surface_bytes = 0;  // 0: dense
 };
 
 Precision precision_named(const std::string& name) {
@@ -122,9 +122,9 @@ const std::vector<std::string>& programs() {
     return files;
 }
 
-#define NEED_TEST_DATA()                                                                             \
-    if (data_folder().empty()) {                                                                     \
-        GTEST_SKIP() << "*** NPU_TEST_DATA is not set: the captured programs are NOT tested ***";    \
+#define NEED_TEST_DATA()                                                                          \
+    if (data_folder().empty()) {                                                                  \
+        GTEST_SKIP() << "*** NPU_TEST_DATA is not set: the captured programs are NOT tested ***"; \
     }
 
 TEST(GoldenPrograms, AreAllThere) {

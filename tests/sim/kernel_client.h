@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <fcntl.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 
 #include "sim/kernel_rknpu.h"
 #include "sim/test_support.h"
@@ -41,18 +41,27 @@ class Client {
     };
 
     Buffer create(std::uint64_t bytes, std::uint32_t flags = plain, std::int32_t domain = 0) {
-        rknpu::MemCreate create{.handle = 0, .flags = flags, .size = bytes, .obj_addr = 0, .dma_addr = 0,
-                                .sram_size = 0, .iommu_domain_id = domain, .core_mask = 0};
+        rknpu::MemCreate create{.handle = 0,
+                                .flags = flags,
+                                .size = bytes,
+                                .obj_addr = 0,
+                                .dma_addr = 0,
+                                .sram_size = 0,
+                                .iommu_domain_id = domain,
+                                .core_mask = 0};
         EXPECT_EQ(call(rknpu::ioctl_mem_create, create), 0);
         rknpu::MemMap map{.handle = create.handle, .reserved = 0, .offset = 0};
         EXPECT_EQ(call(rknpu::ioctl_mem_map, map), 0);
-        void* memory = kernel.mmap(nullptr, create.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                                   static_cast<off_t>(map.offset));
+        void* memory =
+            kernel.mmap(nullptr, create.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(map.offset));
         EXPECT_NE(memory, MAP_FAILED);
         return {create.handle, create.obj_addr, create.dma_addr, create.size, static_cast<std::byte*>(memory)};
     }
     int sync(const Buffer& buffer, std::uint32_t flags, std::uint64_t offset = 0, std::uint64_t bytes = 0) {
-        rknpu::MemSync sync{.flags = flags, .reserved = 0, .obj_addr = buffer.token, .offset = offset,
+        rknpu::MemSync sync{.flags = flags,
+                            .reserved = 0,
+                            .obj_addr = buffer.token,
+                            .offset = offset,
                             .size = bytes == 0 ? buffer.bytes : bytes};
         return call(rknpu::ioctl_mem_sync, sync);
     }
@@ -83,8 +92,8 @@ struct Job {
         descriptors = client.create(sizeof(rknpu::Task) * count, for_tasks);
         for (std::uint32_t i = 0; i < count; ++i) {
             Matmul matmul = shape();
-            buffers.push_back({client.create(matmul.a_bytes()), client.create(matmul.b_bytes()),
-                               client.create(matmul.c_bytes())});
+            buffers.push_back(
+                {client.create(matmul.a_bytes()), client.create(matmul.b_bytes()), client.create(matmul.c_bytes())});
             auto& [a, b, c] = buffers.back();
             matmul.a = static_cast<std::uint32_t>(a.iova);
             matmul.b = static_cast<std::uint32_t>(b.iova);
@@ -104,9 +113,7 @@ struct Job {
         }
     }
 
-    static Matmul shape() {
-        return {.input = Precision::int8, .output = Precision::int32, .m = 6, .k = 64, .n = 64};
-    }
+    static Matmul shape() { return {.input = Precision::int8, .output = Precision::int32, .m = 6, .k = 64, .n = 64}; }
 
     void write_list(std::uint32_t i, bool linked) {
         const Program program = matmul_program(matmuls[i]);
@@ -116,8 +123,14 @@ struct Job {
         set_task(i, 0x300, static_cast<std::uint32_t>(program.size()));
     }
     void set_task(std::uint32_t i, std::uint32_t int_mask, std::uint32_t body_words) {
-        const rknpu::Task task{.flags = 0, .op_idx = 0, .enable_mask = 0xd, .int_mask = int_mask, .int_clear = 0x1ffff,
-                               .int_status = 0, .regcfg_amount = body_words, .regcfg_offset = 0,
+        const rknpu::Task task{.flags = 0,
+                               .op_idx = 0,
+                               .enable_mask = 0xd,
+                               .int_mask = int_mask,
+                               .int_clear = 0x1ffff,
+                               .int_status = 0,
+                               .regcfg_amount = body_words,
+                               .regcfg_offset = 0,
                                .regcmd_addr = lists.iova + stride * i};
         std::memcpy(descriptors.memory + sizeof task * i, &task, sizeof task);
     }

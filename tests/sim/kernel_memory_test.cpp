@@ -110,7 +110,7 @@ TEST_F(KernelMemory, CreatesLooksUpAndDestroysObjects) {
     rknpu::MemCreate old{};
     old.flags = plain;
     old.size = 4096;
-    old.iommu_domain_id = 77;   // beyond what the old struct carries
+    old.iommu_domain_id = 77;  // beyond what the old struct carries
     ASSERT_EQ(client.call(0xc0286442, old), 0);
     EXPECT_NE(old.handle, buffer.handle);
     EXPECT_LT(old.dma_addr, std::uint64_t{1} << 32);
@@ -232,7 +232,7 @@ TEST(KernelMemoryLimits, IsGivenBackWhenTheFileIsClosed) {
     EXPECT_EQ(kernel.memory_in_use(), 0U);
     Client next(kernel);
     EXPECT_EQ(next.create(1 << 20).iova, buffer.iova) << "the addresses are free again";
-    buffer.memory[0] = std::byte{1};   // a mapping outlives the object; it leads nowhere
+    buffer.memory[0] = std::byte{1};  // a mapping outlives the object; it leads nowhere
 }
 
 }  // namespace

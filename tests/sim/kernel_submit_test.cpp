@@ -65,7 +65,7 @@ TEST_F(KernelSubmit, RunsEachCoreOfAMaskFromTheEntryThatTheDriverReads) {
     };
     for (const Case& one : cases) {
         Job job(client, 3);
-        if (one.entries.size() > 1) {   // separate chains; a task starts where a tail leads nowhere
+        if (one.entries.size() > 1) {  // separate chains; a task starts where a tail leads nowhere
             job.write_list(0, false);
         }
         if (one.entries.size() > 2) {
@@ -113,7 +113,7 @@ TEST_F(KernelSubmit, WaitsForExactlyThePairOfInterruptsThatFires) {
         EXPECT_TRUE(has_finding(kernel.findings(), Severity::hang, {"int_mask", "0x300"}));
         kernel.clear_findings();
     }
-    Job job(client, 2);   // only the last task's mask counts
+    Job job(client, 2);  // only the last task's mask counts
     job.set_task(0, 0x100, static_cast<std::uint32_t>(matmul_program(Job::shape()).size()));
     auto arguments = job.arguments();
     EXPECT_EQ(client.call(rknpu::ioctl_submit, arguments), 0);
@@ -161,7 +161,7 @@ TEST_F(KernelSubmit, FailsAJobThatLeavesItsBuffersAndWritesNothing) {
     EXPECT_TRUE(job.right(0));
     EXPECT_TRUE(job.untouched(1));
     EXPECT_EQ(foreign.memory[0], std::byte{0x77});
-    job.matmuls[1].c = static_cast<std::uint32_t>(job.buffers[1][2].iova);   // and works again afterwards
+    job.matmuls[1].c = static_cast<std::uint32_t>(job.buffers[1][2].iova);  // and works again afterwards
     job.write_list(1, false);
     auto arguments = job.arguments();
     EXPECT_EQ(client.call(rknpu::ioctl_submit, arguments), 0) << list_findings(kernel.findings());
@@ -211,8 +211,8 @@ TEST_F(KernelSubmit, SplitsJobsOfMoreTasksThanTheCounterHolds) {
     Job job(client, 1);
     // One list, linked to itself: the counter stops each piece.
     const auto program = matmul_program(job.matmuls[0]);
-    const auto words = program.words(0x0d, static_cast<std::uint32_t>(job.lists.iova),
-                                     static_cast<std::uint32_t>(program.size() + 4));
+    const auto words =
+        program.words(0x0d, static_cast<std::uint32_t>(job.lists.iova), static_cast<std::uint32_t>(program.size() + 4));
     std::memcpy(job.lists.memory, words.data(), words.size() * 8);
     const Client::Buffer many = client.create(sizeof(rknpu::Task) * count, for_tasks);
     const rknpu::Task task = job.task(0);
@@ -238,7 +238,7 @@ TEST_F(KernelSubmit, SplitsJobsOfMoreTasksThanTheCounterHolds) {
 TEST_F(KernelSubmit, MergesEqualFindings) {
     Job job(client, 1);
     Program program = matmul_program(job.matmuls[0]);
-    program.set(0x1010, 0);   // a warning
+    program.set(0x1010, 0);  // a warning
     const auto words = program.words();
     std::memcpy(job.lists.memory, words.data(), words.size() * 8);
     for (int i = 0; i < 5; ++i) {

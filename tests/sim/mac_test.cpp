@@ -41,10 +41,10 @@ TEST(ExactSum, EqualsBigIntegerArithmeticOnFloatsOfAllMagnitudes) {
         double in_double = 0;
         for (std::size_t i = 0; i < a.size(); ++i) {
             a[i] = random_finite(random, 0xffffffff);
-            b[i] = random_finite(random, round % 2 == 0 ? 0xffffffff : 0xbfffffff);   // odd rounds: small factors
+            b[i] = random_finite(random, round % 2 == 0 ? 0xffffffff : 0xbfffffff);  // odd rounds: small factors
             in_double += static_cast<double>(a[i]) * b[i];
         }
-        if (round % 4 >= 2) {   // let the largest terms cancel
+        if (round % 4 >= 2) {  // let the largest terms cancel
             a[5] = a[20];
             b[5] = -b[20];
             a[6] = a[21];
@@ -135,14 +135,14 @@ TEST(GroupSum, WouldBeWrongInDoubleBeyondTheBound) {
     float tie_a[32] = {};
     float tie_b[32] = {};
     tie_a[0] = 0x1p15F, tie_b[0] = 0x1p15F;
-    tie_a[4] = 0x1p3F, tie_b[4] = 0x1p3F;             // half an ulp of 2^30
-    tie_a[8] = 0x1p-24F, tie_b[8] = 0x1p-24F;         // decides the tie, lost in double
+    tie_a[4] = 0x1p3F, tie_b[4] = 0x1p3F;      // half an ulp of 2^30
+    tie_a[8] = 0x1p-24F, tie_b[8] = 0x1p-24F;  // decides the tie, lost in double
     EXPECT_EQ(group_sum(tie_a, tie_b, 60, 60), 0x1p30F + 0x1p7F);
     EXPECT_EQ(group_sum(tie_a, tie_b, 0, 0), 0x1p30F);
 }
 
 struct FloatCase {
-    std::vector<std::byte> features;   // [rows][channels]
+    std::vector<std::byte> features;  // [rows][channels]
     std::vector<std::byte> weights;
     std::uint32_t rows;
     std::uint32_t channels;
@@ -162,8 +162,8 @@ std::vector<float> multiply(const MacKernels& kernels, Precision precision, cons
         }
     }
     std::vector<float> sums(std::size_t{data.rows} * 16, 99.0F);
-    kernels.multiply_float({{values.data(), spread.data(), data.rows, data.channels},
-                            precision, data.weights.data(), sums.data()});
+    kernels.multiply_float(
+        {{values.data(), spread.data(), data.rows, data.channels}, precision, data.weights.data(), sums.data()});
     return sums;
 }
 
@@ -192,11 +192,11 @@ TEST(FastKernels, EqualThePortableOnesOnFloatsOfEveryKind) {
                 a = codes_of_range(precision, a_count, random() % 29, random);
                 b = codes_of_range(precision, b_count, random() % 29, random);
             }
-            if (round % 10 == 9) {   // infinities and NaN
+            if (round % 10 == 9) {  // infinities and NaN
                 const FloatFormat format = float_format(precision);
                 a[random() % a_count] = format.exponent_mask << format.exponent_shift;
-                b[random() % b_count] = (format.exponent_mask << format.exponent_shift) |
-                                        (1U << (format.exponent_shift - 1));
+                b[random() % b_count] =
+                    (format.exponent_mask << format.exponent_shift) | (1U << (format.exponent_shift - 1));
             }
             data.features = as_bytes(precision, a);
             data.weights = as_bytes(precision, b);
@@ -218,12 +218,12 @@ TEST(FastKernels, PropagateInfinityAndNan) {
         }
         std::vector<std::uint32_t> a(32, 0x3c00);
         std::vector<std::uint32_t> b(16 * 32, 0x3c00);
-        a[3] = 0x7c00;                // infinity
-        b[2 * 32 + 3] = 0;            // times zero: NaN for kernel 2
-        b[5 * 32 + 3] = 0xbc00;       // minus infinity for kernel 5
-        b[7 * 32 + 9] = 0x7e00;       // NaN for kernel 7
-        const auto sums = multiply(*kernels, Precision::fp16, {as_bytes(Precision::fp16, a),
-                                                               as_bytes(Precision::fp16, b), 1, 32});
+        a[3] = 0x7c00;           // infinity
+        b[2 * 32 + 3] = 0;       // times zero: NaN for kernel 2
+        b[5 * 32 + 3] = 0xbc00;  // minus infinity for kernel 5
+        b[7 * 32 + 9] = 0x7e00;  // NaN for kernel 7
+        const auto sums =
+            multiply(*kernels, Precision::fp16, {as_bytes(Precision::fp16, a), as_bytes(Precision::fp16, b), 1, 32});
         EXPECT_EQ(sums[0], std::numeric_limits<float>::infinity());
         EXPECT_TRUE(std::isnan(sums[2]));
         EXPECT_EQ(sums[5], -std::numeric_limits<float>::infinity());
@@ -247,7 +247,7 @@ TEST(FastKernels, EqualThePortableOnesOnIntegersWithExtremes) {
             for (auto& value : weights) {
                 value = static_cast<std::int8_t>(random());
             }
-            std::fill_n(features.begin(), channels, std::int16_t{-128});   // row 0 times kernel 0: the largest sum
+            std::fill_n(features.begin(), channels, std::int16_t{-128});  // row 0 times kernel 0: the largest sum
             for (std::uint32_t block = 0; block < channels / 32; ++block) {
                 std::fill_n(weights.begin() + block * kernels * 32, 32, std::int8_t{-128});
             }

@@ -49,20 +49,25 @@ struct Hazard {
 };
 
 void expect_refused(const Matmul& matmul, const Hazard& hazard, std::uint32_t enable = 0x0d) {
-    const Attempt done = attempt(matmul, [](auto&) {}, [&](Program& program) {
-        for (const auto& [offset, value] : hazard.writes) {
-            program.set(offset, value);
-        }
-    }, enable);
+    const Attempt done = attempt(
+        matmul, [](auto&) {},
+        [&](Program& program) {
+            for (const auto& [offset, value] : hazard.writes) {
+                program.set(offset, value);
+            }
+        },
+        enable);
     EXPECT_FALSE(done.result.finished) << hazard.name;
     EXPECT_EQ(done.result.tasks_finished, 0U) << hazard.name;
     EXPECT_TRUE(done.untouched) << hazard.name;
     EXPECT_TRUE(has_finding(done.result.findings, hazard.severity, hazard.texts))
-        << hazard.name << ":\n" << list_findings(done.result.findings);
+        << hazard.name << ":\n"
+        << list_findings(done.result.findings);
 }
 
 TEST(Refusal, DoesNotHappenToTheProgramThatAllTheseTestsStartFrom) {
-    const Attempt done = attempt(small_fp16(), [](auto&) {}, [](Program&) {});
+    const Attempt done = attempt(
+        small_fp16(), [](auto&) {}, [](Program&) {});
     EXPECT_TRUE(done.result.finished) << list_findings(done.result.findings);
     EXPECT_FALSE(done.untouched);
     EXPECT_TRUE(done.result.findings.empty()) << list_findings(done.result.findings);
@@ -209,8 +214,8 @@ TEST(Refusal, OfCommandWordsThatMeanNothing) {
         const Attempt done = attempt(small_fp16(), edit, [](Program&) {});
         EXPECT_FALSE(done.result.finished);
         EXPECT_TRUE(done.untouched);
-        EXPECT_TRUE(has_finding(done.result.findings, Severity::hang, {text}))
-            << text << "\n" << list_findings(done.result.findings);
+        EXPECT_TRUE(has_finding(done.result.findings, Severity::hang, {text})) << text << "\n"
+                                                                               << list_findings(done.result.findings);
     };
     refused("no such register", [](auto& words) { words[3] = command_word(0x1ffc, 1); });
     refused("no such register", [](auto& words) { words[3] = std::uint64_t{0x0801} << 48 | 0x100c; });
@@ -238,33 +243,37 @@ TEST(Refusal, OfFeaturesAndWeightsThatDoNotFitTheBuffer) {
 TEST(Refusal, OfAddressesOutsideTheMappedBuffersWritesNothing) {
     using Writes = std::vector<std::pair<std::uint16_t, std::uint32_t>>;
     const auto dma_error = [](std::vector<std::string> texts, const Writes& writes) {
-        const Attempt done = attempt(small_fp16(), [](auto&) {}, [&](Program& program) {
-            for (const auto& [offset, value] : writes) {
-                program.set(offset, value);
-            }
-        });
+        const Attempt done = attempt(
+            small_fp16(), [](auto&) {},
+            [&](Program& program) {
+                for (const auto& [offset, value] : writes) {
+                    program.set(offset, value);
+                }
+            });
         EXPECT_FALSE(done.result.finished);
         EXPECT_TRUE(done.result.dma_error);
         EXPECT_TRUE(done.untouched);
         EXPECT_TRUE(has_finding(done.result.findings, Severity::hang, texts)) << list_findings(done.result.findings);
     };
     dma_error({"DMA error: features", "CNA.FEATURE_DATA_ADDR"}, {{0x1070, 0x50000000}});
-    dma_error({"DMA error: features"}, {{0x107c, 0x0800000}});                  // the last line
-    dma_error({"DMA error: features"}, {{0x1080, 0x0fff0000}});                 // a surface before the buffer
+    dma_error({"DMA error: features"}, {{0x107c, 0x0800000}});   // the last line
+    dma_error({"DMA error: features"}, {{0x1080, 0x0fff0000}});  // a surface before the buffer
     dma_error({"DMA error: weights", "CNA.DCOMP_ADDR0"}, {{0x1110, 0x203ffff0}});
     dma_error({"DMA error: outputs", "DPU.DST_BASE_ADDR"}, {{0x4020, 0x40000000}});
-    dma_error({"DMA error: outputs"}, {{0x4020, 0x300ffff0}});                  // only the first atom inside
-    dma_error({"DMA error: outputs"}, {{0x4020, 0xfffffff0}});                  // past the address window
+    dma_error({"DMA error: outputs"}, {{0x4020, 0x300ffff0}});  // only the first atom inside
+    dma_error({"DMA error: outputs"}, {{0x4020, 0xfffffff0}});  // past the address window
 }
 
 TEST(Warning, ButNoRefusalForHazardsThatOnlySomeBoardsShow) {
     const auto warned = [](const Matmul& matmul, std::vector<std::string> texts,
                            std::vector<std::pair<std::uint16_t, std::uint32_t>> writes) {
-        const Attempt done = attempt(matmul, [](auto&) {}, [&](Program& program) {
-            for (const auto& [offset, value] : writes) {
-                program.set(offset, value);
-            }
-        });
+        const Attempt done = attempt(
+            matmul, [](auto&) {},
+            [&](Program& program) {
+                for (const auto& [offset, value] : writes) {
+                    program.set(offset, value);
+                }
+            });
         EXPECT_TRUE(done.result.finished) << list_findings(done.result.findings);
         return has_finding(done.result.findings, Severity::warning, std::move(texts));
     };

@@ -58,11 +58,11 @@ void write_words(const SparseMemory& memory, std::uint32_t iova, const std::vect
 
 // How the rows lie in the feature plane and in memory.
 enum class Mapping {
-    row_major,       // W = 1, H = M, lines one by one
-    native_wide,     // W = M, H = 1, lines in groups of four
-    native_tall,     // W = 1, H = M, lines in groups of four
-    panel8,          // W = 8, H = M / 8
-    plane,           // W = 5, H = M / 5, dense native, lines in groups of four
+    row_major,    // W = 1, H = M, lines one by one
+    native_wide,  // W = M, H = 1, lines in groups of four
+    native_tall,  // W = 1, H = M, lines in groups of four
+    panel8,       // W = 8, H = M / 8
+    plane,        // W = 5, H = M / 5, dense native, lines in groups of four
 };
 
 struct Matmul {
@@ -72,7 +72,7 @@ struct Matmul {
     std::uint32_t k = 0;
     std::uint32_t n = 0;
     Mapping mapping = Mapping::row_major;
-    std::uint32_t a = 0x10000000;   // addresses
+    std::uint32_t a = 0x10000000;  // addresses
     std::uint32_t b = 0x20000000;
     std::uint32_t c = 0x30000000;
 
@@ -89,18 +89,19 @@ struct Matmul {
 Program matmul_program(const Matmul& matmul);
 
 // Element codes: the bits of an element, in the low end of a word.
+float as_float(Precision precision, std::uint32_t code);
 std::uint32_t read_element(const std::byte* base, std::uint64_t bit, unsigned bits);
 void write_element(std::byte* base, std::uint64_t bit, unsigned bits, std::uint32_t code);
 
-enum class Range { full, moderate };   // all finite values; or around 1, so that narrow outputs stay finite
+enum class Range { full, moderate };  // all finite values; or around 1, so that narrow outputs stay finite
 
 // `count` random codes with the extremes of the format among them.
 std::vector<std::uint32_t> random_codes(Precision precision, std::size_t count, std::mt19937& random, Range range);
 
 // Row-major operands.
 struct Operands {
-    std::vector<std::uint32_t> a;   // [m][k]
-    std::vector<std::uint32_t> b;   // [n][k]
+    std::vector<std::uint32_t> a;  // [m][k]
+    std::vector<std::uint32_t> b;  // [n][k]
 };
 Operands random_operands(const Matmul& matmul, std::mt19937& random, Range range);
 

@@ -1,8 +1,7 @@
-// How fast the machine computes on this host. Disabled, because a number is not a verdict:
-//   sim_tests --gtest_also_run_disabled_tests --gtest_filter='*Speed*'
-#include <gtest/gtest.h>
-
+// How fast the simulated array computes on this host, per core, in multiply-accumulates of thread time:
+//   cmake --build build --target sim_speed && build/bin/sim_speed
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include "sim/test_support.h"
@@ -21,9 +20,9 @@ void measure(const char* name, const MacKernels& kernels, Matmul matmul, bool ou
     std::mt19937 random(1);
     SparseMemory memory;
     Operands operands = random_operands(matmul, random, Range::moderate);
-    if (outlier) {   // one outlier per row, as language models have
+    if (outlier) {  // one outlier per row, as language models have
         for (std::uint32_t m = 0; m < matmul.m; ++m) {
-            operands.a[std::size_t{m} * matmul.k + 7] = 0x6400;   // 1024
+            operands.a[std::size_t{m} * matmul.k + 7] = 0x6400;  // 1024
         }
     }
     load_operands(memory, matmul, operands);
@@ -39,7 +38,10 @@ void measure(const char* name, const MacKernels& kernels, Matmul matmul, bool ou
     std::uint64_t macs = 0;
     while (seconds < 0.3) {
         const KickResult result = core.run(kick_at(0x1000, words.size()), memory);
-        ASSERT_TRUE(result.finished) << list_findings(result.findings);
+        if (!result.finished) {
+            std::fprintf(stderr, "%s\n", list_findings(result.findings).c_str());
+            std::exit(1);
+        }
         macs += result.work[0].macs;
         ++kicks;
         seconds = processor_seconds() - start;
@@ -48,7 +50,7 @@ void measure(const char* name, const MacKernels& kernels, Matmul matmul, bool ou
                 matmul.k, matmul.n, static_cast<double>(macs) / seconds * 1e-9, seconds / kicks * 1e6);
 }
 
-TEST(Speed, DISABLED_OfOneCoreOnThisHost) {
+void measure_all() {
     for (const MacKernels* kernels : {avx2_kernels(), &portable_kernels()}) {
         if (kernels == nullptr) {
             continue;
@@ -78,3 +80,8 @@ TEST(Speed, DISABLED_OfOneCoreOnThisHost) {
 
 }  // namespace
 }  // namespace npu::sim::test
+
+int main() {
+    npu::sim::test::measure_all();
+    return 0;
+}
