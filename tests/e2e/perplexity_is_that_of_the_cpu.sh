@@ -5,7 +5,7 @@
 perplexity() { cat "$@" | sed -n 's/.*Final estimate: PPL = \([0-9.]*\).*/\1/p'; }
 
 measure() {   # measure NAME MODEL: sets cpu and npu
-    local arguments=(-m "$2" -f "$heldout" -c 256 --chunks 24)
+    local arguments=(-m "$2" -f "$heldout" -c 256)
     to_the_end "Final estimate" "$work/cpu.log" "$work/cpu.txt" on_cpu llama-perplexity "${arguments[@]}"
     to_the_end "Final estimate" "$work/npu.log" "$work/npu.txt" on_npu llama-perplexity -dev NPU0 "${arguments[@]}"
     cpu=$(perplexity "$work/cpu.log" "$work/cpu.txt")
