@@ -103,6 +103,11 @@ using Case = std::tuple<Pipeline, std::uint32_t, std::uint32_t, std::uint32_t>; 
 
 class EngineShapes : public EngineTest, public testing::WithParamInterface<Case> {};
 
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+    const auto [pipeline, m, n, k] = info.param;
+    return format("%s_M%u_N%u_K%u", pipeline_name(pipeline), m, n, k);
+}
+
 TEST_P(EngineShapes, TheProductIsRightWithinThePrecisionOfThePipeline) {
     const auto [pipeline, m, n, k] = GetParam();
     open();
@@ -122,16 +127,20 @@ TEST_P(EngineShapes, TheProductIsRightWithinThePrecisionOfThePipeline) {
 INSTANTIATE_TEST_SUITE_P(Shapes, EngineShapes,
                          testing::Combine(testing::Values(Pipeline::fp16, Pipeline::int8),
                                           testing::Values(1U, 2U, 3U, 37U), testing::Values(1U, 16U, 95U, 200U),
-                                          testing::Values(1U, 33U, 64U, 300U)));
+                                          testing::Values(1U, 33U, 64U, 300U)),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(LongSums, EngineShapes,
                          testing::Combine(testing::Values(Pipeline::fp16, Pipeline::int8), testing::Values(1U, 5U),
-                                          testing::Values(33U), testing::Values(3500U, 8192U, 9000U, 17000U)));
+                                          testing::Values(33U), testing::Values(3500U, 8192U, 9000U, 17000U)),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(ManyRows, EngineShapes,
                          testing::Combine(testing::Values(Pipeline::fp16, Pipeline::int8), testing::Values(600U),
-                                          testing::Values(48U), testing::Values(1056U)));
+                                          testing::Values(48U), testing::Values(1056U)),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(ManyChannels, EngineShapes,
                          testing::Combine(testing::Values(Pipeline::fp16, Pipeline::int8), testing::Values(2U),
-                                          testing::Values(30000U), testing::Values(64U)));
+                                          testing::Values(30000U), testing::Values(64U)),
+                         case_name);
 
 TEST_F(EngineTest, ARowIsTheSameAloneAndInAnyBatch) {
     open();
