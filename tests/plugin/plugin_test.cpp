@@ -4,6 +4,7 @@
 #include <ggml.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -90,8 +91,27 @@ class PluginTest : public testing::Test {
     Owned<ggml_context> context_;
 };
 
-const ggml_type resident_types[] = {GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_F32, GGML_TYPE_Q8_0,
-                                    GGML_TYPE_Q4_0, GGML_TYPE_Q4_K, GGML_TYPE_Q6_K};
+// The float types, and every quantised type that can be made without an importance matrix.
+std::vector<ggml_type> resident_types() {
+    std::vector<ggml_type> types{GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_F32};
+    for (int i = 0; i < GGML_TYPE_COUNT; ++i) {
+        const auto type = static_cast<ggml_type>(i);
+        const ggml_type_traits* traits = ggml_get_type_traits(type);
+        if (ggml_is_quantized(type) && traits->to_float != nullptr && traits->from_float_ref != nullptr &&
+            !ggml_quantize_requires_imatrix(type)) {
+            types.push_back(type);
+        }
+    }
+    return types;
+}
+
+TEST_F(PluginTest, TheTypesUnderTestIncludeTheCommonOnes) {
+    const auto types = resident_types();
+    for (const ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_K, GGML_TYPE_Q6_K,
+                                 GGML_TYPE_IQ4_NL, GGML_TYPE_MXFP4}) {
+        EXPECT_NE(std::find(types.begin(), types.end(), type), types.end()) << ggml_type_name(type);
+    }
+}
 
 TEST_F(PluginTest, TheDeviceSaysWhatItIs) {
     EXPECT_STREQ(ggml_backend_dev_name(device_), "NPU0");
@@ -119,7 +139,7 @@ TEST_F(PluginTest, AHostOfAnotherVersionIsRefusedWithBothVersions) {
 }
 
 TEST_F(PluginTest, EveryTypeGivesBackTheBytesThatWereSet) {
-    for (const ggml_type type : resident_types) {
+    for (const ggml_type type : resident_types()) {
         std::vector<std::uint8_t> bytes;
         ggml_tensor* weights = make_weights(type, 512, 37, bytes);
         ggml_backend_tensor_set(weights, bytes.data(), 0, bytes.size());
@@ -166,7 +186,7 @@ TEST_F(PluginTest, AWeightThatArrivesInPiecesIsTheSame) {
 TEST_F(PluginTest, ResidentWeightsOfEveryTypeMultiplyAsTheCpuDoes) {
     Owned<ggml_backend> npu(ggml_backend_dev_init(device_, nullptr));
     Owned<ggml_backend> cpu(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr));
-    for (const ggml_type type : resident_types) {
+    for (const ggml_type type : resident_types()) {
         for (const auto& shape : {std::array<std::int64_t, 4>{512, 1, 1, 1}, {512, 7, 1, 1}, {512, 3, 2, 2}}) {
             std::vector<std::uint8_t> bytes;
             ggml_tensor* weights = make_weights(type, 512, 70, bytes);
