@@ -1,6 +1,8 @@
 #include "plugin/context.h"
 
+#include "base/log.h"
 #include "base/options.h"
+#include "device/board.h"
 #include "device/rknpu_device.h"
 #include "plugin/ggml_host.h"
 #include "rockchip/timing.h"
@@ -35,6 +37,11 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
     if (node) {
         NPU_ASSIGN(context->device_, device::open_rknpu(uapi::libc_syscalls(), *node, {}));
     } else {
+        if (chosen.device == "auto" && device::board_chip()) {
+            log(LogLevel::warning,
+                "this board carries an RK3588, but no node of the driver 'rknpu' could be opened under /dev/dri (not "
+                "there, or no permission: groups video and render); the NPU is simulated");
+        }
         context->simulated_kernel_ = make_kernel(chosen);
         const auto simulated_node = device::find_rknpu_node(*context->simulated_kernel_);
         NPU_ASSIGN(context->device_,
