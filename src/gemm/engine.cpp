@@ -106,11 +106,8 @@ std::vector<float> Engine::write_features(const compile::Plan& plan, Pipeline pi
     for (std::uint32_t first = 0; first < x.rows; first += rows_per_pack) {
         const std::uint32_t count = std::min(rows_per_pack, x.rows - first);
         for (std::uint32_t i = 0; i < count; ++i) {
-            const float* source = x.data + (first + i) * x.stride;
-            std::byte* target = quantised_.data() + i * stride;
-            scales[first + i] = pipeline == Pipeline::fp16
-                                    ? convert_fp16(source, k, reinterpret_cast<std::uint16_t*>(target))
-                                    : quantise_int8(source, k, reinterpret_cast<std::int8_t*>(target));
+            scales[first + i] =
+                quantise_row(pipeline, x.data + (first + i) * x.stride, k, quantised_.data() + i * stride);
         }
         compile::pack_features(layout, {quantised_.data(), stride}, first, count, k, features_->data());
     }

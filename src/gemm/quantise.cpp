@@ -58,4 +58,9 @@ float convert_fp16(const float* row, std::size_t count, std::uint16_t* destinati
     return factor;
 }
 
+float quantise_row(Pipeline pipeline, const float* row, std::size_t count, std::byte* destination) {
+    return pipeline == Pipeline::fp16 ? convert_fp16(row, count, reinterpret_cast<std::uint16_t*>(destination))
+                                      : quantise_int8(row, count, reinterpret_cast<std::int8_t*>(destination));
+}
+
 }  // namespace npu::gemm

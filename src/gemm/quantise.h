@@ -29,4 +29,8 @@ float quantise_int8(const float* row, std::size_t count, std::int8_t* destinatio
 // 1 for ordinary rows.
 float convert_fp16(const float* row, std::size_t count, std::uint16_t* destination);
 
+// Either of the two: writes `count` elements of the pipeline's input format and returns what the result is multiplied
+// with.
+float quantise_row(Pipeline pipeline, const float* row, std::size_t count, std::byte* destination);
+
 }  // namespace npu::gemm

@@ -78,11 +78,8 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
         const std::uint32_t count = std::min(group, shape.n - first);
         for (std::uint32_t i = 0; i < count; ++i) {
             read_row(first + i, row.data());
-            std::byte* target = quantised.data() + i * stride;
             weights.scales[first + i] =
-                shape.pipeline == Pipeline::fp16
-                    ? convert_fp16(row.data(), shape.k, reinterpret_cast<std::uint16_t*>(target))
-                    : quantise_int8(row.data(), shape.k, reinterpret_cast<std::int8_t*>(target));
+                quantise_row(shape.pipeline, row.data(), shape.k, quantised.data() + i * stride);
         }
         for (const Tile& tile : tiles) {
             compile::pack_weights(tile.layout, {quantised.data() + std::size_t{tile.range.k0} * element, stride}, first,

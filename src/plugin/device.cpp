@@ -5,6 +5,7 @@
 #include "plugin/backend.h"
 #include "plugin/host.h"
 #include "plugin/route.h"
+#include "plugin/tensors.h"
 #include "plugin/weight_buffer.h"
 
 namespace npu::plugin {
@@ -48,8 +49,6 @@ ggml_backend_buffer_t buffer_from_host_ptr(ggml_backend_dev_t, void* data, size_
     return ggml_backend_cpu_buffer_from_ptr(data, size);
 }
 
-bool is_matmul(const ggml_tensor* op) { return op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID; }
-
 bool reads_npu_weights(const ggml_tensor* op) {
     for (const ggml_tensor* source : op->src) {
         if (source != nullptr && source->buffer != nullptr && is_weight_buffer(source->buffer)) {
@@ -62,11 +61,6 @@ bool reads_npu_weights(const ggml_tensor* op) {
 // A loader that looks for the right memory of a weight asks with a buffer of size zero in its place.
 bool is_loader_probe(const ggml_tensor* weights) {
     return weights->buffer != nullptr && ggml_backend_buffer_get_size(weights->buffer) == 0;
-}
-
-bool is_view(const ggml_tensor* op) {
-    return op->op == GGML_OP_NONE || op->op == GGML_OP_VIEW || op->op == GGML_OP_RESHAPE || op->op == GGML_OP_PERMUTE ||
-           op->op == GGML_OP_TRANSPOSE;
 }
 
 bool cpu_supports(const ggml_tensor* op) {

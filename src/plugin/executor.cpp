@@ -1,29 +1,17 @@
 #include "plugin/executor.h"
 
-#include <cstring>
-
 #include "plugin/host.h"
 #include "plugin/route.h"
+#include "plugin/tensors.h"
 
 namespace npu::plugin {
 
 namespace {
 
-bool is_matmul(const ggml_tensor* node) { return node->op == GGML_OP_MUL_MAT || node->op == GGML_OP_MUL_MAT_ID; }
-
 bool is_computed(const ggml_tensor* node) { return (node->flags & GGML_TENSOR_FLAG_COMPUTE) != 0; }
 
 float* plane_of(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3) {
     return reinterpret_cast<float*>(static_cast<std::byte*>(tensor->data) + i2 * tensor->nb[2] + i3 * tensor->nb[3]);
-}
-
-// Reads one row of any float or quantised type.
-void read_row(const ggml_tensor* tensor, const std::byte* source, float* destination) {
-    if (tensor->type == GGML_TYPE_F32) {
-        std::memcpy(destination, source, static_cast<std::size_t>(tensor->ne[0]) * sizeof(float));
-    } else {
-        ggml_get_type_traits(tensor->type)->to_float(source, destination, tensor->ne[0]);
-    }
 }
 
 }  // namespace
@@ -81,9 +69,7 @@ ggml_status Executor::compute_on_cpu(ggml_cgraph* graph, int first, int last) {
     const auto has_work = [&] {
         for (int i = first; i < last; ++i) {
             const ggml_tensor* node = graph->nodes[i];
-            const bool is_view = node->op == GGML_OP_NONE || node->op == GGML_OP_VIEW || node->op == GGML_OP_RESHAPE ||
-                                 node->op == GGML_OP_PERMUTE || node->op == GGML_OP_TRANSPOSE;
-            if (!is_view && is_computed(node) && !ggml_is_empty(node)) {
+            if (!is_view(node) && is_computed(node) && !ggml_is_empty(node)) {
                 return true;
             }
         }

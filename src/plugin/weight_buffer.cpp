@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plugin/route.h"
+#include "plugin/tensors.h"
 
 namespace npu::plugin {
 
@@ -44,20 +45,14 @@ bool contains_nan(const std::uint16_t* halves, std::size_t count) {
 // Converts the slot's bytes into device memory. A failure leaves the slot unconverted, which graph_compute reports.
 void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot) {
     const gemm::WeightsShape shape = shape_of(tensor);
-    const auto to_float = ggml_get_type_traits(tensor->type)->to_float;
     const std::size_t row_bytes = ggml_row_size(tensor->type, tensor->ne[0]);
-    const auto read_row = [&](std::uint32_t row, float* destination) {
-        const std::byte* source = slot.original.data() + row * row_bytes;
-        if (tensor->type == GGML_TYPE_F32) {
-            std::memcpy(destination, source, row_bytes);
-        } else {
-            to_float(source, destination, tensor->ne[0]);
-        }
+    const auto read = [&](std::uint32_t row, float* destination) {
+        read_row(tensor, slot.original.data() + row * row_bytes, destination);
     };
     const std::size_t offset = static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.memory->data());
     const gemm::DeviceSpan span{context.memory.get(), offset,
                                 gemm::resident_bytes(shape, context.device.engine().chip())};
-    auto prepared = gemm::prepare_weights(shape, read_row, span, context.device.engine().chip());
+    auto prepared = gemm::prepare_weights(shape, read, span, context.device.engine().chip());
     if (!prepared) {
         GGML_LOG_ERROR("ggml-npu: weights %s: %s\n", tensor->name, prepared.error().message.c_str());
         return;
@@ -141,7 +136,12 @@ void buffer_set_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const 
 void buffer_get_tensor(ggml_backend_buffer_t buffer, const ggml_tensor* tensor, void* data, size_t offset,
                        size_t size) {
     const auto [owner, start] = owner_of(tensor);
-    const auto bytes = original_bytes(context_of(buffer), owner, *slot_of(owner));
+    const Slot& slot = *slot_of(owner);
+    if (!slot.original.empty()) {
+        std::memcpy(data, slot.original.data() + start + offset, size);
+        return;
+    }
+    const auto bytes = original_bytes(context_of(buffer), owner, slot);
     std::memcpy(data, bytes.data() + start + offset, size);
 }
 

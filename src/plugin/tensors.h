@@ -1,0 +1,18 @@
+// Questions about ggml tensors that several interfaces of the plugin ask.
+#pragma once
+
+#include <cstddef>
+
+#include "plugin/ggml_host.h"
+
+namespace npu::plugin {
+
+bool is_matmul(const ggml_tensor* node);
+
+// An operation that computes nothing: a leaf, or another look at the same memory.
+bool is_view(const ggml_tensor* node);
+
+// Converts one row of the tensor's type, tensor->ne[0] values at `source`, to floats. F32 or any type with to_float.
+void read_row(const ggml_tensor* tensor, const std::byte* source, float* destination);
+
+}  // namespace npu::plugin
