@@ -5,6 +5,7 @@ set -euo pipefail
 plugin=$NPU_BUILD_DIR/bin/libggml-npu.so
 model=$NPU_SOURCE_DIR/models/kjv-6m-f16.gguf
 heldout=$NPU_SOURCE_DIR/models/heldout.txt
+linger=$NPU_BUILD_DIR/bin/libnpu-linger-at-exit.so
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -14,6 +15,7 @@ fail() {
 }
 
 [[ -e $plugin ]] || fail "no plugin at $plugin"
+[[ -e $linger ]] || fail "no library at $linger"
 [[ -e $model ]] || fail "no model at $model"
 
 # Runs a llama.cpp program with the plugin on the simulated NPU; statistics go to $work/stats.json.
@@ -30,18 +32,13 @@ on_cpu() {
     env -u GGML_BACKEND_PATH "$LLAMA_BIN/$program" "$@"
 }
 
-# `to_the_end MARKER LOG OUT COMMAND...`: runs COMMAND with stdout to OUT and stderr to LOG until the marker, which the
-# program prints last, is in one of them; five times at most. llama.cpp's log thread is not waited for at exit, so that a
-# busy machine loses the end of a program's output now and then; without the marker nothing can be said about the rest.
+# `to_the_end MARKER LOG OUT COMMAND...`: runs COMMAND with stdout to OUT and stderr to LOG, until its log is printed to
+# the end (linger_at_exit.cpp); the marker, which the program prints last, must be in one of them.
 to_the_end() {
     local marker=$1 log=$2 out=$3
     shift 3
-    for _ in 1 2 3 4 5; do
-        "$@" >"$out" 2>"$log" </dev/null || { tail -20 "$log" >&2; fail "$*"; }
-        if grep -q "$marker" "$log" "$out"; then return; fi
-        echo "output cut short by llama.cpp's log, running again: $1"
-    done
-    fail "five times without '$marker': $*"
+    LD_PRELOAD=$linger "$@" >"$out" 2>"$log" </dev/null || { tail -20 "$log" >&2; fail "$*"; }
+    grep -q "$marker" "$log" "$out" || fail "ended without '$marker': $*"
 }
 
 # Prints one value of the statistics of the last run on the NPU.
