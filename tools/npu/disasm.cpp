@@ -1,0 +1,7 @@
+#include "commands.h"
+
+namespace npu::tools {
+
+void add_disasm(CLI::App&) {}
+
+}  // namespace npu::tools
