@@ -37,8 +37,15 @@ struct KickResult {
     std::vector<Finding> findings;
 };
 
+// What happens to a task that silicon would hang on, or whose results would be wrong.
+enum class Mode {
+    strict,   // it does not run: the core hangs there
+    lenient,  // it runs as far as its registers mean something; the findings are recorded
+};
+
 struct CoreOptions {
     unsigned index = 0;
+    Mode mode = Mode::strict;
     std::uint64_t poison_seed = 1;  // noise in registers that nobody wrote
     // Silicon keeps registers across jobs. True hands each kick fresh noise instead, which catches programs that
     // live on what an earlier job left.

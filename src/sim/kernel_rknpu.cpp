@@ -25,7 +25,6 @@ namespace rknpu = uapi::rknpu;
 constexpr std::uint32_t hardware_version = 0x46495245;  // what boards answer
 constexpr std::uint32_t driver_version = 908;           // 0.9.8
 constexpr std::uint32_t frequency_hz = 1'000'000'000;
-constexpr std::size_t most_findings = 1000;
 
 constexpr std::uint32_t request_number(std::uint32_t request) { return request & 0xff; }
 
@@ -64,12 +63,14 @@ int version(uapi::drm::Version& answer) {
 
 }  // namespace
 
-SimulatedKernel::SimulatedKernel(SimOptions options)
+RknpuKernel::RknpuKernel(SimOptions options)
     : options_(std::move(options)),
+      journal_(options_.log_findings),
       workers_(options_.host_threads != 0 ? options_.host_threads : std::max(1U, std::thread::hardware_concurrency())) {
     const rockchip::ChipProfile& chip = rockchip::rk3588();
     for (unsigned index = 0; index < chip.cores; ++index) {
         cores_.push_back(std::make_unique<Core>(CoreOptions{.index = index,
+                                                            .mode = options_.mode,
                                                             .poison_seed = options_.poison_seed,
                                                             .poison_before_each_kick = options_.poison_before_each_kick,
                                                             .chip = &chip,
@@ -77,18 +78,14 @@ SimulatedKernel::SimulatedKernel(SimOptions options)
     }
 }
 
-SimulatedKernel::~SimulatedKernel() {
+RknpuKernel::~RknpuKernel() {
     for (const auto& [fd, file] : files_) {
         ::close(fd);
     }
 }
 
-std::unique_ptr<SimulatedKernel> make_simulated_kernel(SimOptions options) {
-    return std::make_unique<SimulatedKernel>(std::move(options));
-}
-
-int SimulatedKernel::open(const char* path, int) {
-    if (path == nullptr || options_.path != path) {
+int RknpuKernel::open(const char* path, int) {
+    if (path == nullptr || (options_.path.empty() ? usual_path(Driver::rknpu) : options_.path) != path) {
         return fail(ENOENT);
     }
     // A real descriptor, so that the number is free and close-on-exec works as for a device.
@@ -100,7 +97,7 @@ int SimulatedKernel::open(const char* path, int) {
     return fd;
 }
 
-int SimulatedKernel::close(int fd) {
+int RknpuKernel::close(int fd) {
     {
         const std::lock_guard lock(mutex_);
         const auto file = files_.find(fd);
@@ -115,7 +112,7 @@ int SimulatedKernel::close(int fd) {
     return ::close(fd);
 }
 
-void* SimulatedKernel::mmap(void* address, std::size_t length, int protection, int flags, int fd, off_t offset) {
+void* RknpuKernel::mmap(void* address, std::size_t length, int protection, int flags, int fd, off_t offset) {
     const std::lock_guard lock(mutex_);
     File* file = find_file(fd);
     if (file == nullptr) {
@@ -132,9 +129,9 @@ void* SimulatedKernel::mmap(void* address, std::size_t length, int protection, i
     return ::mmap(address, length, protection, flags, backing_->descriptor(), offset);
 }
 
-int SimulatedKernel::munmap(void* address, std::size_t length) { return ::munmap(address, length); }
+int RknpuKernel::munmap(void* address, std::size_t length) { return ::munmap(address, length); }
 
-int SimulatedKernel::ioctl(int fd, unsigned long request, void* argument) {
+int RknpuKernel::ioctl(int fd, unsigned long request, void* argument) {
     const auto code = static_cast<std::uint32_t>(request);
     const std::size_t bytes = (code >> 16) & 0x3fff;
     if (((code >> 8) & 0xff) != 'd') {
@@ -196,7 +193,7 @@ int SimulatedKernel::ioctl(int fd, unsigned long request, void* argument) {
 }
 
 // Numbers without a name in uapi: 19 set nice value, 24/25 get and set the address domain.
-int SimulatedKernel::action(rknpu::Action& arguments) {
+int RknpuKernel::action(rknpu::Action& arguments) {
     switch (arguments.flags) {
         case rknpu::action_hw_version: arguments.value = hardware_version; return 0;
         case rknpu::action_driver_version: arguments.value = driver_version; return 0;
@@ -227,50 +224,19 @@ int SimulatedKernel::action(rknpu::Action& arguments) {
     }
 }
 
-SimulatedKernel::File* SimulatedKernel::find_file(int fd) {
+RknpuKernel::File* RknpuKernel::find_file(int fd) {
     const auto found = files_.find(fd);
     return found == files_.end() ? nullptr : &found->second;
 }
 
-void SimulatedKernel::add_finding(Finding finding) {
-    const std::string key = format("%u %u ", static_cast<unsigned>(finding.severity), finding.core) + finding.message;
-    const auto known = finding_index_.find(key);
-    if (known != finding_index_.end()) {
-        ++findings_[known->second].count;
-        return;
-    }
-    if (findings_.size() == most_findings) {
-        return;
-    }
-    if (options_.log_findings) {
-        log(LogLevel::warning, "simulated NPU, core %u, task %u, %s: %s", finding.core, finding.task,
-            severity_name(finding.severity), finding.message.c_str());
-    }
-    finding_index_.emplace(key, findings_.size());
-    findings_.push_back(std::move(finding));
-}
-
-void SimulatedKernel::complain(Severity severity, std::string message) {
-    add_finding({.severity = severity, .core = 0, .task = 0, .message = std::move(message)});
-}
-
-std::vector<Finding> SimulatedKernel::findings() const {
+bool RknpuKernel::owns(int fd) const {
     const std::lock_guard lock(mutex_);
-    return findings_;
+    return files_.contains(fd);
 }
 
-void SimulatedKernel::clear_findings() {
-    const std::lock_guard lock(mutex_);
-    findings_.clear();
-    finding_index_.clear();
-}
+void RknpuKernel::drain() { const std::lock_guard device(device_mutex_); }
 
-KernelStatistics SimulatedKernel::statistics() const {
-    const std::lock_guard lock(mutex_);
-    return statistics_;
-}
-
-std::uint64_t SimulatedKernel::memory_in_use() const {
+std::uint64_t RknpuKernel::memory_in_use() const {
     const std::lock_guard lock(mutex_);
     return memory_in_use_;
 }

@@ -16,11 +16,11 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "sim/buffer_object.h"
 #include "sim/core.h"
+#include "sim/kernel.h"
 #include "sim/sim.h"
 #include "sim/worker_pool.h"
 #include "uapi/rknpu.h"
@@ -28,23 +28,11 @@
 
 namespace npu::sim {
 
-struct KernelStatistics {
-    std::uint64_t submissions = 0;         // accepted, whether they finished or not
-    std::uint64_t failed_submissions = 0;  // of these, timed out
-    std::uint64_t tasks = 0;
-    std::uint64_t macs = 0;
-    std::uint64_t feature_bytes = 0;
-    std::uint64_t weight_bytes = 0;
-    std::uint64_t output_bytes = 0;
-    std::uint64_t command_words = 0;
-    double device_seconds = 0;  // of all jobs, by SimOptions::task_seconds
-};
-
 // All calls are thread-safe; jobs run one after the other.
-class SimulatedKernel final : public uapi::Syscalls {
+class RknpuKernel final : public SimulatedKernel {
   public:
-    explicit SimulatedKernel(SimOptions options);
-    ~SimulatedKernel() override;
+    explicit RknpuKernel(SimOptions options);
+    ~RknpuKernel() override;
 
     int open(const char* path, int flags) override;
     int ioctl(int fd, unsigned long request, void* argument) override;
@@ -52,14 +40,12 @@ class SimulatedKernel final : public uapi::Syscalls {
     int munmap(void* address, std::size_t length) override;
     int close(int fd) override;
 
-    // What was refused or looked dangerous so far; identical ones are merged. At most 1000 distinct ones are kept.
-    [[nodiscard]] std::vector<Finding> findings() const;
-    void clear_findings();
-
-    [[nodiscard]] KernelStatistics statistics() const;
-
-    // Bytes of all live buffer objects.
-    [[nodiscard]] std::uint64_t memory_in_use() const;
+    [[nodiscard]] bool owns(int fd) const override;
+    [[nodiscard]] std::vector<Finding> findings() const override { return journal_.findings(); }
+    void clear_findings() override { journal_.clear_findings(); }
+    [[nodiscard]] KernelStatistics statistics() const override { return journal_.statistics(); }
+    [[nodiscard]] std::uint64_t memory_in_use() const override;
+    void drain() override;
 
   private:
     static constexpr std::uint32_t domains = 16;
@@ -87,10 +73,9 @@ class SimulatedKernel final : public uapi::Syscalls {
     File* find_file(int fd);
     std::shared_ptr<BufferObject> find_object(File& file, std::uint64_t token, const char* what);
     std::shared_ptr<const Snapshot> snapshot(File& file, std::uint32_t domain);
-    void add_finding(Finding finding);
-    void complain(Severity severity, std::string message);
 
     const SimOptions options_;
+    Journal journal_;
     std::shared_ptr<BackingFile> backing_ = std::make_shared<BackingFile>();
 
     std::mutex device_mutex_;  // one job at a time; taken before mutex_
@@ -103,9 +88,6 @@ class SimulatedKernel final : public uapi::Syscalls {
     std::uint64_t next_token_ = 0xffffff8100000000U;
     std::uint64_t memory_in_use_ = 0;
     std::uint32_t current_domain_ = 0;
-    std::vector<Finding> findings_;
-    std::unordered_map<std::string, std::size_t> finding_index_;
-    KernelStatistics statistics_;
 };
 
 }  // namespace npu::sim

@@ -16,7 +16,7 @@ constexpr std::uint32_t known_memory_flags = 0x7ff;
 
 }  // namespace
 
-int SimulatedKernel::mem_create(File& file, rknpu::MemCreate& arguments) {
+int RknpuKernel::mem_create(File& file, rknpu::MemCreate& arguments) {
     std::shared_ptr<BufferObject> object;
     if (arguments.handle != 0) {  // look up what another call made
         const auto found = file.objects.find(arguments.handle);
@@ -66,7 +66,7 @@ int SimulatedKernel::mem_create(File& file, rknpu::MemCreate& arguments) {
     return 0;
 }
 
-int SimulatedKernel::mem_map(File& file, rknpu::MemMap& arguments) {
+int RknpuKernel::mem_map(File& file, rknpu::MemMap& arguments) {
     const auto found = file.objects.find(arguments.handle);
     if (found == file.objects.end()) {
         return -EINVAL;
@@ -75,7 +75,7 @@ int SimulatedKernel::mem_map(File& file, rknpu::MemMap& arguments) {
     return 0;
 }
 
-int SimulatedKernel::mem_destroy(File& file, const rknpu::MemDestroy& arguments) {
+int RknpuKernel::mem_destroy(File& file, const rknpu::MemDestroy& arguments) {
     const auto object = find_object(file, arguments.obj_addr, "MEM_DESTROY");
     const auto found = file.objects.find(arguments.handle);
     if (!object || found == file.objects.end() || found->second != object) {
@@ -84,7 +84,7 @@ int SimulatedKernel::mem_destroy(File& file, const rknpu::MemDestroy& arguments)
     return release(file, arguments.handle);
 }
 
-int SimulatedKernel::mem_sync(File& file, const rknpu::MemSync& arguments) {
+int RknpuKernel::mem_sync(File& file, const rknpu::MemSync& arguments) {
     const auto object = find_object(file, arguments.obj_addr, "MEM_SYNC");
     constexpr std::uint32_t directions = rknpu::sync_to_device | rknpu::sync_from_device;
     if (!object || (object->flags & rknpu::mem_cacheable) == 0 || arguments.flags == 0 ||
@@ -101,7 +101,7 @@ int SimulatedKernel::mem_sync(File& file, const rknpu::MemSync& arguments) {
     return 0;
 }
 
-int SimulatedKernel::release(File& file, std::uint32_t handle) {
+int RknpuKernel::release(File& file, std::uint32_t handle) {
     const auto found = file.objects.find(handle);
     if (found == file.objects.end()) {
         return -EINVAL;
@@ -114,19 +114,20 @@ int SimulatedKernel::release(File& file, std::uint32_t handle) {
     return 0;
 }
 
-std::shared_ptr<BufferObject> SimulatedKernel::find_object(File& file, std::uint64_t token, const char* what) {
+std::shared_ptr<BufferObject> RknpuKernel::find_object(File& file, std::uint64_t token, const char* what) {
     for (const auto& [handle, object] : file.objects) {
         if (object->token == token) {
             return object;
         }
     }
-    complain(Severity::hang, format("%s with obj_addr 0x%llx, which MEM_CREATE of this file never returned or which is "
-                                    "destroyed: a real driver uses it as a pointer and would panic",
-                                    what, static_cast<unsigned long long>(token)));
+    journal_.complain(Severity::hang,
+                      format("%s with obj_addr 0x%llx, which MEM_CREATE of this file never returned or which is "
+                             "destroyed: a real driver uses it as a pointer and would panic",
+                             what, static_cast<unsigned long long>(token)));
     return nullptr;
 }
 
-std::shared_ptr<const SimulatedKernel::Snapshot> SimulatedKernel::snapshot(File& file, std::uint32_t domain) {
+std::shared_ptr<const RknpuKernel::Snapshot> RknpuKernel::snapshot(File& file, std::uint32_t domain) {
     auto& slot = file.snapshots[domain];
     if (!slot) {
         auto made = std::make_shared<Snapshot>();

@@ -11,7 +11,7 @@
 
 namespace npu::sim {
 
-struct SimulatedKernel::Snapshot {
+struct RknpuKernel::Snapshot {
     MappedMemory memory;
     std::vector<std::shared_ptr<BufferObject>> objects;
 };

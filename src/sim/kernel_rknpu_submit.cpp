@@ -47,7 +47,7 @@ std::uint32_t as_pairs(std::uint32_t status) {
 
 }  // namespace
 
-struct SimulatedKernel::CoreRun {
+struct RknpuKernel::CoreRun {
     bool completed = false;
     std::uint32_t tasks = 0;
     double seconds = 0;
@@ -55,8 +55,8 @@ struct SimulatedKernel::CoreRun {
     std::vector<Finding> findings;
 };
 
-SimulatedKernel::CoreRun SimulatedKernel::run_core(unsigned core, rknpu::SubcoreTask range, BufferObject& tasks,
-                                                   const Memory& memory) {
+RknpuKernel::CoreRun RknpuKernel::run_core(unsigned core, rknpu::SubcoreTask range, BufferObject& tasks,
+                                           const Memory& memory) {
     CoreRun run;
     const auto hang = [&run, core](std::string message) {
         run.findings.push_back({Severity::hang, core, run.tasks, std::move(message)});
@@ -115,21 +115,22 @@ SimulatedKernel::CoreRun SimulatedKernel::run_core(unsigned core, rknpu::Subcore
     return run;
 }
 
-int SimulatedKernel::check_submit(File& file, const rknpu::Submit& arguments, std::shared_ptr<const Snapshot>& memory,
-                                  std::shared_ptr<BufferObject>& tasks) {
+int RknpuKernel::check_submit(File& file, const rknpu::Submit& arguments, std::shared_ptr<const Snapshot>& memory,
+                              std::shared_ptr<BufferObject>& tasks) {
     if (arguments.task_number == 0 || arguments.core_mask > 7 || arguments.iommu_domain_id >= domains) {
         return -EINVAL;
     }
     if ((arguments.flags & rknpu::job_pc) == 0) {
-        complain(Severity::hang, "SUBMIT without the PC flag: jobs that do not use command lists are not modelled");
+        journal_.complain(Severity::hang,
+                          "SUBMIT without the PC flag: jobs that do not use command lists are not modelled");
         return -EINVAL;
     }
     if ((arguments.flags & (rknpu::job_nonblock | rknpu::job_fence_in | rknpu::job_fence_out)) != 0) {
-        complain(Severity::hang, "SUBMIT with NONBLOCK or a fence: only blocking jobs are modelled");
+        journal_.complain(Severity::hang, "SUBMIT with NONBLOCK or a fence: only blocking jobs are modelled");
         return -EINVAL;
     }
     if (arguments.task_base_addr != 0) {
-        complain(Severity::hang, "SUBMIT with task_base_addr: relocation of addresses is not modelled");
+        journal_.complain(Severity::hang, "SUBMIT with task_base_addr: relocation of addresses is not modelled");
         return -EINVAL;
     }
     tasks = find_object(file, arguments.task_obj_addr, "SUBMIT");
@@ -137,9 +138,9 @@ int SimulatedKernel::check_submit(File& file, const rknpu::Submit& arguments, st
         return -EINVAL;
     }
     if ((tasks->flags & rknpu::mem_kernel_mapping) == 0) {
-        complain(Severity::hang,
-                 "SUBMIT with a task object without a kernel mapping: a real driver reads through a "
-                 "null pointer");
+        journal_.complain(Severity::hang,
+                          "SUBMIT with a task object without a kernel mapping: a real driver reads through a "
+                          "null pointer");
         return -EINVAL;
     }
     current_domain_ = arguments.iommu_domain_id;
@@ -147,7 +148,7 @@ int SimulatedKernel::check_submit(File& file, const rknpu::Submit& arguments, st
     return 0;
 }
 
-int SimulatedKernel::submit(int fd, rknpu::Submit& arguments) {
+int RknpuKernel::submit(int fd, rknpu::Submit& arguments) {
     const std::lock_guard device(device_mutex_);
     std::shared_ptr<const Snapshot> memory;
     std::shared_ptr<BufferObject> tasks;
@@ -172,35 +173,27 @@ int SimulatedKernel::submit(int fd, rknpu::Submit& arguments) {
 
     const bool completed = !runs.empty() && std::ranges::all_of(runs, &CoreRun::completed);
     const std::lock_guard lock(mutex_);
-    ++statistics_.submissions;
     std::uint32_t done = 0;
     double seconds = 0;
+    std::vector<TaskWork> work;
     for (CoreRun& run : runs) {
         done += run.tasks;
         seconds = std::max(seconds, run.seconds);
-        for (const TaskWork& work : run.work) {
-            ++statistics_.tasks;
-            statistics_.macs += work.macs;
-            statistics_.feature_bytes += work.feature_bytes;
-            statistics_.weight_bytes += work.weight_bytes;
-            statistics_.output_bytes += work.output_bytes;
-            statistics_.command_words += work.command_words;
-        }
+        std::ranges::move(run.work, std::back_inserter(work));
         for (Finding& finding : run.findings) {
-            add_finding(std::move(finding));
+            journal_.add(std::move(finding));
         }
     }
+    journal_.add_submission(completed, work, seconds);
     arguments.hw_elapse_time = static_cast<std::int64_t>(seconds * 1e9);
-    statistics_.device_seconds += seconds;
     if (completed) {
         arguments.task_counter = arguments.task_number;
         return 0;
     }
     if (used.empty()) {
-        complain(Severity::hang,
-                 format("core_mask %u: the driver accepts it and never starts the job", arguments.core_mask));
+        journal_.complain(Severity::hang,
+                          format("core_mask %u: the driver accepts it and never starts the job", arguments.core_mask));
     }
-    ++statistics_.failed_submissions;
     arguments.task_counter = done;
     for (const auto& core : cores_) {  // the driver resets all of them after a timeout
         core->soft_reset();

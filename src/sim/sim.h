@@ -9,12 +9,32 @@
 #include <string>
 
 #include "sim/core.h"
+#include "sim/faults.h"
+#include "sim/kernel.h"
 
 namespace npu::sim {
 
+enum class Driver {
+    rknpu,   // the vendor's, version 0.9.8
+    rocket,  // mainline
+};
+
+// Interface version that the rocket driver reports: 0.0 as upstream, 1.5 with batched chained jobs and ranged
+// PREP_BO and FINI_BO as patched kernels offer it.
+struct RocketInterface {
+    std::uint32_t major = 0;
+    std::uint32_t minor = 0;
+};
+
 struct SimOptions {
-    std::string path = "/dev/dri/card1";  // the only path that open() knows
-    std::uint64_t memory_bytes = 0;       // of all buffer objects together; 0: what the host has
+    Driver driver = Driver::rknpu;
+    RocketInterface rocket;
+    std::string path;          // the only path that open() knows; empty: the driver's usual node
+    Mode mode = Mode::strict;  // what happens to programs that silicon would hang on or corrupt
+    bool real_time = false;    // a job that hangs takes as long to fail as on a board; else it fails at once
+    Faults faults;
+    const rockchip::ChipProfile* chip = &rockchip::rk3588();
+    std::uint64_t memory_bytes = 0;  // of all buffer objects together; 0: what the host has
     // The NPU sees what was synchronised to it, and the CPU what was synchronised back. Slower; for tests of clients.
     bool strict_sync = false;
     std::uint64_t poison_seed = 1;         // noise in registers that nobody wrote
@@ -26,9 +46,10 @@ struct SimOptions {
     bool log_findings = true;  // each distinct finding once, as a warning through base/log.h
 };
 
-class SimulatedKernel;
+// The node that a driver has on a board: "/dev/dri/card1", "/dev/accel/accel0".
+const char* usual_path(Driver driver);
 
-// A kernel with the vendor's `rknpu` driver, version 0.9.8, and one RK3588.
+// A kernel with one NPU.
 std::unique_ptr<SimulatedKernel> make_simulated_kernel(SimOptions options = {});
 
 }  // namespace npu::sim

@@ -176,7 +176,7 @@ struct Job {
 // A kernel with one client; the suites of both files use it.
 class KernelFixture : public testing::Test {
   protected:
-    SimulatedKernel kernel{quiet()};
+    RknpuKernel kernel{quiet()};
     Client client{kernel};
 };
 

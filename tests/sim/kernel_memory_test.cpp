@@ -208,7 +208,7 @@ TEST_F(KernelMemory, GivesAddressesFromTheTopAndRunsOutAtFourGibibytes) {
 TEST(KernelMemoryLimits, HasALimitWhenAskedFor) {
     SimOptions options = quiet();
     options.memory_bytes = 1 << 20;
-    SimulatedKernel kernel(options);
+    RknpuKernel kernel(options);
     Client client(kernel);
     const Client::Buffer buffer = client.create((1 << 20) - 4096);
     rknpu::MemCreate create{};
@@ -222,7 +222,7 @@ TEST(KernelMemoryLimits, HasALimitWhenAskedFor) {
 }
 
 TEST(KernelMemoryLimits, IsGivenBackWhenTheFileIsClosed) {
-    SimulatedKernel kernel(quiet());
+    RknpuKernel kernel(quiet());
     Client::Buffer buffer;
     {
         Client client(kernel);

@@ -18,7 +18,7 @@ TEST_F(KernelSubmit, RunsAChainAndReportsCountersTimeAndInterruptStatus) {
         ++calls;
         return static_cast<double>(work.macs) * 1e-9;
     };
-    SimulatedKernel timed(options);
+    RknpuKernel timed(options);
     Client user(timed);
     Job job(user, 5);
     auto arguments = job.arguments();
@@ -253,7 +253,7 @@ TEST_F(KernelSubmit, MergesEqualFindings) {
 TEST(StrictSync, ShowsEachMissingSynchronisation) {
     SimOptions options = quiet();
     options.strict_sync = true;
-    SimulatedKernel kernel(options);
+    RknpuKernel kernel(options);
     Client client(kernel);
     Job job(client, 1);
     auto arguments = job.arguments();
@@ -275,14 +275,14 @@ TEST(StrictSync, ShowsEachMissingSynchronisation) {
 TEST(StrictSync, GivesNoiseWhereZeroingWasNotAskedFor) {
     SimOptions options = quiet();
     options.strict_sync = true;
-    SimulatedKernel kernel(options);
+    RknpuKernel kernel(options);
     Client client(kernel);
     EXPECT_NE(client.create(4096, rknpu::mem_cacheable).memory[0], std::byte{0});
     EXPECT_EQ(client.create(4096, plain).memory[0], std::byte{0});
 }
 
 TEST(KernelThreads, MayAllCallAtOnce) {
-    SimulatedKernel kernel(quiet());
+    RknpuKernel kernel(quiet());
     std::vector<std::thread> threads;
     std::atomic<int> right{0};
     for (std::uint32_t t = 0; t < 4; ++t) {
