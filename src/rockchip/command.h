@@ -42,6 +42,8 @@ inline constexpr std::uint32_t ppu_rdma = 1U << 6;
 // What a convolution or matmul fires on the vendor driver, and on the mainline driver (with DPU_RDMA).
 inline constexpr std::uint32_t enable_convolution = enable_bit::cna | enable_bit::core | enable_bit::dpu;
 inline constexpr std::uint32_t enable_convolution_rdma = enable_convolution | enable_bit::dpu_rdma;
+inline constexpr std::uint32_t enable_element_wise = enable_bit::dpu | enable_bit::dpu_rdma;
+inline constexpr std::uint32_t enable_pooling = enable_bit::ppu | enable_bit::ppu_rdma;
 
 // Interrupt bits: one pair (register group 0 and 1) per block.
 inline constexpr std::uint32_t interrupt_dpu = 0x300;

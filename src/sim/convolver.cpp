@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
-#include "base/float_bits.h"
 #include "sim/addressing.h"
 
 namespace npu::sim {
@@ -22,65 +20,7 @@ T* scratch(std::vector<T>& buffer, std::size_t count) {
     return buffer.data();
 }
 
-template <typename T>
-T saturate(std::int64_t value) {
-    using Limits = std::numeric_limits<T>;
-    return static_cast<T>(std::clamp<std::int64_t>(value, Limits::min(), Limits::max()));
-}
-
-// round(value >> shift): ties to even, or away from zero.
-std::int64_t shift_round(std::int64_t value, std::uint32_t shift, bool ties_away) {
-    if (shift == 0) {
-        return value;
-    }
-    const std::int64_t whole = value >> shift;  // toward minus infinity
-    const std::int64_t rest = value - (whole << shift);
-    const std::int64_t half = std::int64_t{1} << (shift - 1);
-    const bool up = rest > half || (rest == half && (ties_away ? value >= 0 : (whole & 1) != 0));
-    return whole + (up ? 1 : 0);
-}
-
 }  // namespace
-
-void convert_outputs(const Convolution& convolution, const float* sums, std::size_t count, std::byte* outputs) {
-    if (convolution.output == Precision::fp32) {
-        std::memcpy(outputs, sums, count * sizeof *sums);
-        return;
-    }
-    auto* halves = reinterpret_cast<std::uint16_t*>(outputs);
-    for (std::size_t i = 0; i < count; ++i) {
-        halves[i] = float_to_half(sums[i]);
-    }
-}
-
-void convert_outputs(const Convolution& convolution, const std::int32_t* sums, std::size_t count, std::byte* outputs) {
-    switch (convolution.output) {
-        case Precision::fp32: {
-            auto* values = reinterpret_cast<float*>(outputs);
-            for (std::size_t i = 0; i < count; ++i) {
-                values[i] = static_cast<float>(sums[i]);
-            }
-            return;
-        }
-        case Precision::int16: {
-            auto* values = reinterpret_cast<std::int16_t*>(outputs);
-            for (std::size_t i = 0; i < count; ++i) {
-                values[i] = saturate<std::int16_t>(sums[i]);
-            }
-            return;
-        }
-        case Precision::int8: {
-            const OutputConversion& how = convolution.conversion;
-            auto* values = reinterpret_cast<std::int8_t*>(outputs);
-            for (std::size_t i = 0; i < count; ++i) {
-                const std::int64_t scaled = std::int64_t{sums[i]} * how.scale;
-                values[i] = saturate<std::int8_t>(shift_round(scaled, how.shift, how.ties_away) + how.offset);
-            }
-            return;
-        }
-        default: std::memcpy(outputs, sums, count * sizeof *sums); return;  // int32
-    }
-}
 
 void Convolver::prepare_float(const Convolution& convolution) {
     const std::uint32_t rows = convolution.rows();
@@ -113,7 +53,7 @@ void Convolver::prepare_integer(const Convolution& convolution) {
     std::copy_n(bytes, count, scratch(integer_features_, count));
 }
 
-void Convolver::run(const Convolution& convolution, const ConvolutionMemory& memory) {
+void Convolver::run(const Convolution& convolution, const ConvolutionMemory& memory, AccumulatorSink& sink) {
     gather_features(convolution, memory.features, scratch(rows_, convolution.feature_bytes()));
     const bool floating = rockchip::info(convolution.input).floating;
     if (floating) {
@@ -124,15 +64,18 @@ void Convolver::run(const Convolution& convolution, const ConvolutionMemory& mem
     const std::uint32_t group_kernels = convolution.kernels_per_group();
     const std::size_t group_sums = std::size_t{convolution.rows()} * group_kernels;
     const std::size_t group_bytes = convolution.row_bytes() * group_kernels;
-    std::byte* outputs = scratch(outputs_, group_sums * rockchip::info(convolution.output).bits / 8);
     for (std::uint32_t group = 0; group < convolution.groups(); ++group) {
         const std::byte* weights = memory.weights + group * group_bytes;
+        Accumulators delivered;
+        delivered.pixels = convolution.rows();
+        delivered.first_channel = group * group_kernels;
+        delivered.channels = group_kernels;
         if (floating) {
             float* sums = scratch(float_sums_, group_sums);
             const FloatFeatures features{float_features_.data(), spread_.data(), convolution.rows(),
                                          convolution.channels};
             kernels_->multiply_float({features, convolution.input, weights, sums});
-            convert_outputs(convolution, sums, group_sums, outputs);
+            delivered.floats = sums;
         } else {
             const auto* bytes = reinterpret_cast<const std::int8_t*>(weights);
             if (convolution.input == Precision::int4) {
@@ -144,9 +87,9 @@ void Convolver::run(const Convolution& convolution, const ConvolutionMemory& mem
             std::int32_t* sums = scratch(integer_sums_, group_sums);
             kernels_->multiply_integer(
                 {integer_features_.data(), bytes, convolution.rows(), convolution.channels, group_kernels, sums});
-            convert_outputs(convolution, sums, group_sums, outputs);
+            delivered.integers = sums;
         }
-        scatter_group(convolution, group, outputs, memory.outputs);
+        sink.take(delivered);
     }
 }
 

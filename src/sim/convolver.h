@@ -1,5 +1,5 @@
 // Runs one checked convolution on memory: gathers the features, passes the weight stream through the array group by
-// group, converts to the output format and scatters. Keeps its buffers, so that a decode loop with one row per task
+// group, and delivers the sums. Keeps its buffers, so that a decode loop with one row per task
 // allocates nothing.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/accumulators.h"
 #include "sim/convolution.h"
 #include "sim/mac.h"
 
@@ -16,15 +17,14 @@ namespace npu::sim {
 struct ConvolutionMemory {
     const std::byte* features = nullptr;
     const std::byte* weights = nullptr;
-    std::byte* outputs = nullptr;
 };
 
 class Convolver {
   public:
     explicit Convolver(const MacKernels& kernels = best_kernels()) : kernels_(&kernels) {}
 
-    // The convolution has been checked: read_convolution accepted it and the memory is mapped.
-    void run(const Convolution& convolution, const ConvolutionMemory& memory);
+    // The convolution has been checked: read_task accepted it and the memory is mapped.
+    void run(const Convolution& convolution, const ConvolutionMemory& memory, AccumulatorSink& sink);
 
   private:
     void prepare_float(const Convolution& convolution);
@@ -38,11 +38,6 @@ class Convolver {
     std::vector<std::int8_t> narrow_;  // decoded int4
     std::vector<float> float_sums_;
     std::vector<std::int32_t> integer_sums_;
-    std::vector<std::byte> outputs_;  // one group, output format
 };
-
-// Converts `count` sums to the output format of the convolution, as DPU bypass and output converter do.
-void convert_outputs(const Convolution& convolution, const float* sums, std::size_t count, std::byte* outputs);
-void convert_outputs(const Convolution& convolution, const std::int32_t* sums, std::size_t count, std::byte* outputs);
 
 }  // namespace npu::sim

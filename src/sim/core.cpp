@@ -8,6 +8,7 @@
 
 #include "rockchip/command.h"
 #include "sim/addressing.h"
+#include "sim/output_addressing.h"
 
 namespace npu::sim {
 
@@ -16,9 +17,6 @@ namespace {
 namespace target = rockchip::target;
 namespace enable_bit = rockchip::enable_bit;
 using rockchip::Block;
-
-constexpr std::uint32_t enable_element_wise = enable_bit::dpu | enable_bit::dpu_rdma;
-constexpr std::uint32_t enable_pooling = enable_bit::ppu | enable_bit::ppu_rdma;
 
 // S_POINTER of CNA and CORE is written once per kick by the kernel driver; that of the others by every list.
 struct StartedBlock {
@@ -65,11 +63,11 @@ std::byte* mapped(const Memory& memory, const Extent& extent, const char* what, 
         return found.data();
     }
     const rockchip::RegisterInfo* info = rockchip::find_register(offset);
-    judge.refuse(Severity::hang,
-                 "DMA error: %s at 0x%" PRIx64 "..0x%" PRIx64
-                 " (%s.%s and strides) do not lie in one mapped buffer of "
-                 "the job",
-                 what, extent.begin, extent.end, rockchip::block_name(info->block), info->name);
+    judge.stop(Severity::hang,
+               "DMA error: %s at 0x%" PRIx64 "..0x%" PRIx64
+               " (%s.%s and strides) do not lie in one mapped buffer of "
+               "the job",
+               what, extent.begin, extent.end, rockchip::block_name(info->block), info->name);
     return nullptr;
 }
 
@@ -115,22 +113,22 @@ void Core::apply(std::uint16_t target, std::uint16_t offset, std::uint32_t value
 std::optional<Core::Segment> Core::fetch(const Segment& from, const Memory& memory, Judge& judge) {
     const std::uint32_t words = rockchip::words_fetched(from.amount & 0xffff);
     if (from.amount > 0xffff) {
-        judge.refuse(Severity::hang,
-                     "fetch amount 0x%x: the high half is used by vendor programs for work shared "
-                     "between cores, which is not modelled",
-                     from.amount);
+        judge.stop(Severity::hang,
+                   "fetch amount 0x%x: the high half is used by vendor programs for work shared "
+                   "between cores, which is not modelled",
+                   from.amount);
         return std::nullopt;
     }
     if (from.base % 16 != 0) {
-        judge.refuse(Severity::hang, "command list at 0x%08x is not aligned to 16 bytes", from.base);
+        judge.stop(Severity::hang, "command list at 0x%08x is not aligned to 16 bytes", from.base);
         return std::nullopt;
     }
     const std::span<std::byte> list = memory.range(from.base, std::uint64_t{words} * 8);
     if (list.empty()) {
-        judge.refuse(Severity::hang,
-                     "DMA error: command list at 0x%08x, %u words, does not lie in one mapped buffer "
-                     "of the job",
-                     from.base, words);
+        judge.stop(Severity::hang,
+                   "DMA error: command list at 0x%08x, %u words, does not lie in one mapped buffer "
+                   "of the job",
+                   from.base, words);
         return std::nullopt;
     }
     Segment next;
@@ -142,19 +140,19 @@ std::optional<Core::Segment> Core::fetch(const Segment& from, const Memory& memo
         const rockchip::Command command = rockchip::decode(word);
         if (enabled) {  // fetched beyond the end: harmless unless it starts something
             if (command.target == target::enable) {
-                judge.refuse(Severity::hang, "fetch amount 0x%x of the list at 0x%08x runs into a second enable word",
-                             from.amount, from.base);
+                judge.stop(Severity::hang, "fetch amount 0x%x of the list at 0x%08x runs into a second enable word",
+                           from.amount, from.base);
                 return std::nullopt;
             }
             continue;
         }
         if (command.target == target::enable) {
             if (!separated || command.offset != rockchip::offset_enable) {
-                judge.refuse(Severity::hang,
-                             "word %u (0x%016" PRIx64
-                             "): an enable word is for register 0x0008 and "
-                             "comes right after the separator",
-                             i, word);
+                judge.stop(Severity::hang,
+                           "word %u (0x%016" PRIx64
+                           "): an enable word is for register 0x0008 and "
+                           "comes right after the separator",
+                           i, word);
                 return std::nullopt;
             }
             next.enable = command.value;
@@ -169,22 +167,18 @@ std::optional<Core::Segment> Core::fetch(const Segment& from, const Memory& memo
         }
     }
     if (!enabled) {
-        judge.refuse(Severity::hang,
-                     "no enable word in the %u words fetched at 0x%08x (amount 0x%x): configured but "
-                     "never started",
-                     words, from.base, from.amount);
+        judge.stop(Severity::hang,
+                   "no enable word in the %u words fetched at 0x%08x (amount 0x%x): configured but "
+                   "never started",
+                   words, from.base, from.amount);
     }
     return judge.refused() ? std::nullopt : std::optional(next);
 }
 
 void Core::check_started_blocks(std::uint32_t enable, Judge& judge) const {
-    if (enable == enable_element_wise || enable == enable_pooling) {
-        judge.refuse(Severity::hang, "enable 0x%x (%s) is not modelled", enable,
-                     enable == enable_pooling ? "pooling" : "element-wise");
-        return;
-    }
-    if (enable != rockchip::enable_convolution && enable != rockchip::enable_convolution_rdma) {
-        judge.refuse(Severity::hang, "enable 0x%x starts a set of blocks that no known program starts", enable);
+    if (enable != rockchip::enable_convolution && enable != rockchip::enable_convolution_rdma &&
+        enable != rockchip::enable_element_wise && enable != rockchip::enable_pooling) {
+        judge.stop(Severity::hang, "enable 0x%x starts a set of blocks that no known program starts", enable);
         return;
     }
     for (const StartedBlock& started : started_blocks) {
@@ -213,35 +207,35 @@ void Core::check_reuse(const Convolution& convolution, Judge& judge) const {
     }
 }
 
-std::optional<Convolution> Core::check(std::uint32_t enable, const Memory& memory, Judge& judge,
-                                       bool& dma_error) const {
+std::optional<Task> Core::check(std::uint32_t enable, const Memory& memory, Judge& judge, bool& dma_error) const {
     check_started_blocks(enable, judge);
     if (judge.refused()) {
         return std::nullopt;
     }
-    const auto convolution = read_convolution(registers_, enable, *options_.chip, judge);
-    if (!convolution) {
+    const auto task = read_task(registers_, enable, *options_.chip, judge);
+    if (!task) {
         return std::nullopt;
     }
-    check_reuse(*convolution, judge);
+    const Convolution& convolution = *task->convolution;
+    check_reuse(convolution, judge);
     const bool sound = !judge.refused();
     using namespace rockchip::reg;
-    (void)mapped(memory, feature_extent(*convolution), "features", CNA::FEATURE_DATA_ADDR::offset, judge);
-    (void)mapped(memory, weight_extent(*convolution), "weights", CNA::DCOMP_ADDR0::offset, judge);
-    (void)mapped(memory, output_extent(*convolution), "outputs", DPU::DST_BASE_ADDR::offset, judge);
+    (void)mapped(memory, feature_extent(convolution), "features", CNA::FEATURE_DATA_ADDR::offset, judge);
+    (void)mapped(memory, weight_extent(convolution), "weights", CNA::DCOMP_ADDR0::offset, judge);
+    (void)mapped(memory, output_extent(*task->dpu), "outputs", DPU::DST_BASE_ADDR::offset, judge);
     dma_error = sound && judge.refused();
-    if (!judge.refused() && outputs_overlap(*convolution)) {
+    if (!judge.refused() && outputs_overlap(*task->dpu)) {
         judge.refuse_register(Severity::corrupt, DPU::DST_SURF_STRIDE::offset,
-                              static_cast<std::uint32_t>(convolution->output_surface_bytes),
+                              static_cast<std::uint32_t>(task->dpu->output_surface_bytes),
                               "outputs of the task are written over each other (SURFACE_ADD 0x%" PRIx64
                               ", notch %" PRIu64 ")",
-                              convolution->output_group_bytes, convolution->output_notch_atoms);
+                              task->dpu->output_group_bytes, task->dpu->output_notch_atoms);
     }
-    if (output_extent(*convolution).overlaps(feature_extent(*convolution)) ||
-        output_extent(*convolution).overlaps(weight_extent(*convolution))) {
+    if (output_extent(*task->dpu).overlaps(feature_extent(convolution)) ||
+        output_extent(*task->dpu).overlaps(weight_extent(convolution))) {
         judge.warn("the address ranges of outputs and inputs overlap: silicon reads inputs while it writes");
     }
-    return judge.refused() ? std::nullopt : convolution;
+    return judge.refused() ? std::nullopt : task;
 }
 
 // Moves the pointers of the started blocks on. Returns the DPU's interrupt bit.
@@ -264,35 +258,38 @@ KickResult Core::run(const Kick& kick, const Memory& memory) {
     registers_.armed_by_kernel(options_.index);
     Segment at{.base = kick.base, .amount = kick.amount, .linked = true, .enable = 0};
     for (std::uint32_t task = 0; task < kick.task_number; ++task) {
-        Judge judge(options_.index, task);
-        std::optional<Convolution> convolution;
+        Judge judge(options_.index, task, options_.mode);
+        std::optional<Task> checked;
         std::optional<Segment> next;
         if (!at.linked || (at.base == 0 && at.amount == 0)) {
-            judge.refuse(Severity::hang,
-                         "TASK_NUMBER is %u, but the chain ends after %u tasks: the last tail does not "
-                         "lead anywhere",
-                         kick.task_number, task);
+            judge.stop(Severity::hang,
+                       "TASK_NUMBER is %u, but the chain ends after %u tasks: the last tail does not "
+                       "lead anywhere",
+                       kick.task_number, task);
         } else {
             next = fetch(at, memory, judge);
             if (next) {
-                convolution = check(next->enable, memory, judge, result.dma_error);
+                checked = check(next->enable, memory, judge, result.dma_error);
             }
         }
         std::ranges::move(judge.findings(), std::back_inserter(result.findings));
-        if (!convolution) {
+        if (!checked) {
             return result;
         }
-        convolver_.run(
-            *convolution,
-            {memory.from(static_cast<std::uint64_t>(feature_extent(*convolution).begin)).data(),
-             memory.from(convolution->weight_address).data(), memory.from(convolution->output_address).data()});
-        const std::uint64_t outputs = std::uint64_t{convolution->rows()} * convolution->kernels;
-        result.work.push_back({.macs = outputs * convolution->channels,
-                               .feature_bytes = convolution->data_reuse ? 0 : convolution->feature_bytes(),
-                               .weight_bytes = convolution->weight_reuse ? 0 : convolution->weight_bytes,
-                               .output_bytes = convolution->output_bytes(),
+        const Convolution& convolution = *checked->convolution;
+        dpu_.begin(*checked->dpu, memory.from(checked->dpu->output_address).data());
+        convolver_.run(convolution,
+                       {memory.from(static_cast<std::uint64_t>(feature_extent(convolution).begin)).data(),
+                        memory.from(convolution.weight_address).data()},
+                       dpu_);
+        dpu_.finish();
+        const std::uint64_t outputs = std::uint64_t{convolution.rows()} * convolution.kernels;
+        result.work.push_back({.macs = outputs * convolution.channels,
+                               .feature_bytes = convolution.data_reuse ? 0 : convolution.feature_bytes(),
+                               .weight_bytes = convolution.weight_reuse ? 0 : convolution.weight_bytes,
+                               .output_bytes = checked->dpu->output_bytes(),
                                .command_words = rockchip::words_fetched(at.amount),
-                               .precision = convolution->input});
+                               .precision = convolution.input});
         result.interrupts = start(next->enable);
         resident_ = convolution;
         at = *next;

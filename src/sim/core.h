@@ -12,11 +12,12 @@
 
 #include "rockchip/chip.h"
 #include "rockchip/timing.h"
-#include "sim/convolution.h"
 #include "sim/convolver.h"
+#include "sim/dpu.h"
 #include "sim/finding.h"
 #include "sim/memory.h"
 #include "sim/register_state.h"
+#include "sim/task.h"
 
 namespace npu::sim {
 
@@ -35,12 +36,6 @@ struct KickResult {
     std::uint32_t interrupts = 0;  // raised by the last task: one bit of a pair, by register group
     std::vector<TaskWork> work;    // of the finished tasks
     std::vector<Finding> findings;
-};
-
-// What happens to a task that silicon would hang on, or whose results would be wrong.
-enum class Mode {
-    strict,   // it does not run: the core hangs there
-    lenient,  // it runs as far as its registers mean something; the findings are recorded
 };
 
 struct CoreOptions {
@@ -76,7 +71,7 @@ class Core {
 
     std::optional<Segment> fetch(const Segment& from, const Memory& memory, Judge& judge);
     void apply(std::uint16_t target, std::uint16_t offset, std::uint32_t value, Segment& next, Judge& judge);
-    std::optional<Convolution> check(std::uint32_t enable, const Memory& memory, Judge& judge, bool& dma_error) const;
+    std::optional<Task> check(std::uint32_t enable, const Memory& memory, Judge& judge, bool& dma_error) const;
     void check_started_blocks(std::uint32_t enable, Judge& judge) const;
     void check_reuse(const Convolution& convolution, Judge& judge) const;
     std::uint32_t start(std::uint32_t enable);
@@ -85,6 +80,7 @@ class Core {
     std::uint64_t resets_ = 0;
     RegisterState registers_;
     Convolver convolver_;
+    Dpu dpu_;
     std::optional<Convolution> resident_;  // the previous task of this kick: what the CBUF holds
 };
 

@@ -23,6 +23,7 @@ const char* severity_name(Severity severity) {
     switch (severity) {
         case Severity::hang: return "hang";
         case Severity::corrupt: return "corrupt";
+        case Severity::unmodelled: return "unmodelled";
         case Severity::warning: return "warning";
     }
     return "?";
@@ -36,7 +37,7 @@ std::string register_text(std::uint16_t offset, std::uint32_t value) {
 }
 
 void Judge::add(Severity severity, std::string message) {
-    refused_ = refused_ || severity != Severity::warning;
+    refused_ = refused_ || severity == Severity::unmodelled || (mode_ == Mode::strict && severity != Severity::warning);
     findings_.push_back({severity, core_, task_, std::move(message)});
 }
 
@@ -52,6 +53,14 @@ void Judge::refuse_register(Severity severity, std::uint16_t offset, std::uint32
     va_start(arguments, pattern);
     add(severity, register_text(offset, value) + ": " + format_list(pattern, arguments));
     va_end(arguments);
+}
+
+void Judge::stop(Severity severity, const char* pattern, ...) {
+    va_list arguments;
+    va_start(arguments, pattern);
+    add(severity, format_list(pattern, arguments));
+    va_end(arguments);
+    refused_ = true;
 }
 
 void Judge::warn(const char* pattern, ...) {

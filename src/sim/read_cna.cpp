@@ -1,7 +1,7 @@
 // Reader of the CNA (feature and weight side) and CORE registers.
 #include <cinttypes>
 
-#include "sim/register_check.h"
+#include "sim/convolution.h"
 
 namespace npu::sim {
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "rockchip/registers.h"
-#include "sim/convolution.h"
 #include "sim/finding.h"
 #include "sim/register_state.h"
 
@@ -32,14 +31,5 @@ class RegisterCheck {
     RegisterReader& read;
     Judge& judge;
 };
-
-// Fill the part of a convolution that the block holds.
-void read_cna(RegisterCheck& check, const rockchip::ChipProfile& chip, Convolution& convolution);
-void read_core(RegisterCheck& check, Convolution& convolution);
-void read_dpu(RegisterCheck& check, Convolution& convolution);
-void read_dpu_rdma(RegisterCheck& check, const Convolution& convolution);
-
-// Whether features and weights fit the on-chip buffer as CNA.CBUF_CON0 splits it.
-void check_cbuf(RegisterCheck& check, const rockchip::ChipProfile& chip, const Convolution& convolution);
 
 }  // namespace npu::sim

@@ -85,10 +85,13 @@ rockchip::Block block_of(std::uint16_t offset) {
 
 std::uint32_t RegisterReader::operator()(std::uint16_t offset) {
     const BlockRegisters& block = state_.block(block_of(offset));
-    if (!block.written(offset) && std::ranges::find(missing_, offset) == missing_.end()) {
+    if (block.written(offset)) {
+        return block.value(offset);
+    }
+    if (std::ranges::find(missing_, offset) == missing_.end()) {
         missing_.push_back(offset);
     }
-    return block.value(offset);
+    return mode_ == Mode::lenient ? 0 : block.value(offset);
 }
 
 }  // namespace npu::sim

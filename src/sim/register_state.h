@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rockchip/registers.h"
+#include "sim/finding.h"
 
 namespace npu::sim {
 
@@ -69,10 +70,11 @@ class RegisterState {
 // Block that an offset belongs to, for the blocks that command lists reach.
 rockchip::Block block_of(std::uint16_t offset);
 
-// Reads the groups that a start would run, and notes every register that was read without ever being written.
+// Reads the groups that a start would run, and notes every register that was read without ever being written. Such a
+// register holds noise; in lenient mode it reads as 0, which is what most of them hold after a reset.
 class RegisterReader {
   public:
-    explicit RegisterReader(const RegisterState& state) : state_(state) {}
+    explicit RegisterReader(const RegisterState& state, Mode mode = Mode::strict) : state_(state), mode_(mode) {}
 
     std::uint32_t operator()(std::uint16_t offset);
     std::uint32_t operator()(const rockchip::Field& field) { return field.of((*this)(field.offset)); }
@@ -82,6 +84,7 @@ class RegisterReader {
 
   private:
     const RegisterState& state_;
+    Mode mode_;
     std::vector<std::uint16_t> missing_;
 };
 
