@@ -54,21 +54,73 @@ bool same_weights(const Convolution& a, const Convolution& b) {
            a.channels == b.channels && a.data_banks == b.data_banks && a.weight_banks == b.weight_banks;
 }
 
-// The memory of an extent, or nullptr and a refusal when it does not lie in one mapped object.
-std::byte* mapped(const Memory& memory, const Extent& extent, const char* what, std::uint16_t offset, Judge& judge) {
+// Memory as the streams of a task see it when PC.TASK_DMA_BASE_ADDR is not 0.
+class RelocatedMemory final : public Memory {
+  public:
+    RelocatedMemory(const Memory& memory, std::uint32_t base) : memory_(memory), base_(base) {}
+    [[nodiscard]] std::span<std::byte> from(std::uint64_t iova) const override { return memory_.from(iova + base_); }
+
+  private:
+    const Memory& memory_;
+    std::uint32_t base_;
+};
+
+// Whether a stream lies in one mapped object; a refusal when it does not.
+bool check_mapped(const Memory& memory, const MemoryAccess& access, Judge& judge) {
+    const Extent& extent = access.extent;
     const auto bytes = static_cast<std::uint64_t>(extent.end - extent.begin);
-    const std::span<std::byte> found =
-        extent.begin < 0 ? std::span<std::byte>{} : memory.range(static_cast<std::uint64_t>(extent.begin), bytes);
-    if (!found.empty()) {
-        return found.data();
+    if (extent.begin >= 0 && !memory.range(static_cast<std::uint64_t>(extent.begin), bytes).empty()) {
+        return true;
     }
-    const rockchip::RegisterInfo* info = rockchip::find_register(offset);
+    const rockchip::RegisterInfo* info = rockchip::find_register(access.address_register);
     judge.stop(Severity::hang,
                "DMA error: %s at 0x%" PRIx64 "..0x%" PRIx64
                " (%s.%s and strides) do not lie in one mapped buffer of "
                "the job",
-               what, extent.begin, extent.end, rockchip::block_name(info->block), info->name);
-    return nullptr;
+               access.what, extent.begin, extent.end, rockchip::block_name(info->block), info->name);
+    return false;
+}
+
+// Everything that a task reads and writes.
+struct Streams {
+    std::vector<MemoryAccess> reads;
+    std::vector<MemoryAccess> writes;
+};
+
+Streams streams_of(const Task& task) {
+    using namespace rockchip::reg;
+    Streams streams;
+    if (task.convolution) {
+        streams.reads.push_back({feature_extent(*task.convolution), "features", CNA::FEATURE_DATA_ADDR::offset});
+        streams.reads.push_back({weight_extent(*task.convolution), "weights", CNA::DCOMP_ADDR0::offset});
+    }
+    if (task.dpu) {
+        streams.writes.push_back({output_extent(*task.dpu), "outputs", DPU::DST_BASE_ADDR::offset});
+    }
+    if (task.pooling) {
+        streams.reads.push_back(pooling_reads(*task.pooling));
+        streams.writes.push_back(pooling_writes(*task.pooling));
+    }
+    return streams;
+}
+
+TaskWork work_of(const Task& task) {
+    TaskWork work;
+    if (task.convolution) {
+        const Convolution& convolution = *task.convolution;
+        work.macs = std::uint64_t{convolution.rows()} * convolution.kernels * convolution.channels;
+        work.feature_bytes = convolution.data_reuse ? 0 : convolution.feature_bytes();
+        work.weight_bytes = convolution.weight_reuse ? 0 : convolution.weight_bytes;
+        work.precision = convolution.input;
+    }
+    if (task.dpu) {
+        work.output_bytes = task.dpu->output_bytes();
+    }
+    if (task.pooling) {
+        work.feature_bytes = task.pooling->bytes_read();
+        work.output_bytes = task.pooling->bytes_written();
+    }
+    return work;
 }
 
 }  // namespace
@@ -184,9 +236,9 @@ void Core::check_started_blocks(std::uint32_t enable, Judge& judge) const {
     for (const StartedBlock& started : started_blocks) {
         const BlockRegisters& block = registers_.block(started.block);
         if ((enable & started.bit) != 0 && started.armed_by_list && !block.armed()) {
-            judge.refuse(Severity::hang,
-                         "%s.S_POINTER (last value 0x%x) was not written as 0xe in this task: the block would run the "
-                         "previous group again",
+            judge.refuse(Severity::corrupt,
+                         "%s.S_POINTER (last value 0x%x) does not make the block run what this task wrote (0xe in each "
+                         "task does): it would run the previous group again",
                          rockchip::block_name(started.block), block.last_s_pointer());
         }
     }
@@ -212,35 +264,62 @@ std::optional<Task> Core::check(std::uint32_t enable, const Memory& memory, Judg
     if (judge.refused()) {
         return std::nullopt;
     }
-    const auto task = read_task(registers_, enable, *options_.chip, judge);
+    auto task = read_task(registers_, enable, *options_.chip, judge);
     if (!task) {
         return std::nullopt;
     }
-    const Convolution& convolution = *task->convolution;
-    check_reuse(convolution, judge);
+    if (task->convolution) {
+        check_reuse(*task->convolution, judge);
+    }
+    const TaskWork work = work_of(*task);
+    if (work.macs > options_.most_operations || work.output_bytes > options_.most_operations) {
+        judge.stop(Severity::unmodelled, "a task of %" PRIu64 " multiply-accumulates and %" PRIu64 " output bytes",
+                   work.macs, work.output_bytes);
+    }
+    const Streams streams = streams_of(*task);
     const bool sound = !judge.refused();
-    using namespace rockchip::reg;
-    (void)mapped(memory, feature_extent(convolution), "features", CNA::FEATURE_DATA_ADDR::offset, judge);
-    (void)mapped(memory, weight_extent(convolution), "weights", CNA::DCOMP_ADDR0::offset, judge);
-    (void)mapped(memory, output_extent(*task->dpu), "outputs", DPU::DST_BASE_ADDR::offset, judge);
-    dma_error = sound && judge.refused();
-    if (!judge.refused() && outputs_overlap(*task->dpu)) {
-        judge.refuse_register(Severity::corrupt, DPU::DST_SURF_STRIDE::offset,
+    for (const auto* list : {&streams.reads, &streams.writes}) {
+        for (const MemoryAccess& access : *list) {
+            dma_error = !check_mapped(memory, access, judge) || dma_error;
+        }
+    }
+    dma_error = dma_error && sound;
+    if (!judge.refused() && task->dpu && outputs_overlap(*task->dpu)) {
+        judge.refuse_register(Severity::corrupt, rockchip::reg::DPU::DST_SURF_STRIDE::offset,
                               static_cast<std::uint32_t>(task->dpu->output_surface_bytes),
                               "outputs of the task are written over each other (SURFACE_ADD 0x%" PRIx64
                               ", notch %" PRIu64 ")",
                               task->dpu->output_group_bytes, task->dpu->output_notch_atoms);
     }
-    if (output_extent(*task->dpu).overlaps(feature_extent(convolution)) ||
-        output_extent(*task->dpu).overlaps(weight_extent(convolution))) {
-        judge.warn("the address ranges of outputs and inputs overlap: silicon reads inputs while it writes");
+    for (const MemoryAccess& write : streams.writes) {
+        for (const MemoryAccess& read : streams.reads) {
+            if (write.extent.overlaps(read.extent)) {
+                judge.warn("the address ranges of %s and %s overlap: silicon reads inputs while it writes", write.what,
+                           read.what);
+            }
+        }
     }
     return judge.refused() ? std::nullopt : task;
 }
 
-// Moves the pointers of the started blocks on. Returns the DPU's interrupt bit.
+void Core::execute(const Task& task, const Memory& memory) {
+    if (task.pooling) {
+        run_pooling(*task.pooling, memory);
+        return;
+    }
+    dpu_.begin(*task.dpu, memory.from(task.dpu->output_address).data());
+    convolver_.run(*task.convolution,
+                   {memory.from(static_cast<std::uint64_t>(feature_extent(*task.convolution).begin)).data(),
+                    memory.from(task.convolution->weight_address).data()},
+                   dpu_);
+    dpu_.finish();
+}
+
+// Moves the pointers of the started blocks on. Returns the interrupt bit that ends the task.
 std::uint32_t Core::start(std::uint32_t enable) {
-    const std::uint32_t interrupt = 0x100U << registers_.block(Block::DPU).pointer();
+    const std::uint32_t interrupt = enable == rockchip::enable_pooling
+                                        ? 0x400U << registers_.block(Block::PPU).pointer()
+                                        : 0x100U << registers_.block(Block::DPU).pointer();
     for (const StartedBlock& started : started_blocks) {
         if ((enable & started.bit) != 0) {
             registers_.block(started.block).started();
@@ -249,49 +328,44 @@ std::uint32_t Core::start(std::uint32_t enable) {
     return interrupt;
 }
 
-KickResult Core::run(const Kick& kick, const Memory& memory) {
+KickResult Core::run(const Kick& kick, const Memory& physical) {
     KickResult result;
     if (options_.poison_before_each_kick) {
         soft_reset();
     }
-    resident_.reset();
+    if (!kick.continues_job) {
+        resident_.reset();
+    }
     registers_.armed_by_kernel(options_.index);
+    const RelocatedMemory memory(physical, kick.dma_base);
     Segment at{.base = kick.base, .amount = kick.amount, .linked = true, .enable = 0};
-    for (std::uint32_t task = 0; task < kick.task_number; ++task) {
-        Judge judge(options_.index, task, options_.mode);
-        std::optional<Task> checked;
+    for (std::uint32_t number = 0; number < kick.task_number; ++number) {
+        Judge judge(options_.index, number, options_.mode);
+        std::optional<Task> task;
         std::optional<Segment> next;
         if (!at.linked || (at.base == 0 && at.amount == 0)) {
             judge.stop(Severity::hang,
                        "TASK_NUMBER is %u, but the chain ends after %u tasks: the last tail does not "
                        "lead anywhere",
-                       kick.task_number, task);
+                       kick.task_number, number);
         } else {
-            next = fetch(at, memory, judge);
+            next = fetch(at, physical, judge);
             if (next) {
-                checked = check(next->enable, memory, judge, result.dma_error);
+                task = check(next->enable, memory, judge, result.dma_error);
             }
         }
         std::ranges::move(judge.findings(), std::back_inserter(result.findings));
-        if (!checked) {
+        if (!task) {
             return result;
         }
-        const Convolution& convolution = *checked->convolution;
-        dpu_.begin(*checked->dpu, memory.from(checked->dpu->output_address).data());
-        convolver_.run(convolution,
-                       {memory.from(static_cast<std::uint64_t>(feature_extent(convolution).begin)).data(),
-                        memory.from(convolution.weight_address).data()},
-                       dpu_);
-        dpu_.finish();
-        const std::uint64_t outputs = std::uint64_t{convolution.rows()} * convolution.kernels;
-        result.work.push_back({.macs = outputs * convolution.channels,
-                               .feature_bytes = convolution.data_reuse ? 0 : convolution.feature_bytes(),
-                               .weight_bytes = convolution.weight_reuse ? 0 : convolution.weight_bytes,
-                               .output_bytes = checked->dpu->output_bytes(),
-                               .command_words = rockchip::words_fetched(at.amount),
-                               .precision = convolution.input});
+        execute(*task, memory);
+        TaskWork work = work_of(*task);
+        work.command_words = rockchip::words_fetched(at.amount);
+        result.work.push_back(work);
         result.interrupts = start(next->enable);
-        resident_ = convolution;
+        if (task->convolution) {
+            resident_ = task->convolution;
+        }
         at = *next;
         ++result.tasks_finished;
     }

@@ -27,11 +27,14 @@ struct Kick {
     std::uint32_t base = 0;         // PC.BASE_ADDRESS: first command list
     std::uint32_t amount = 0;       // PC.REGISTER_AMOUNTS: its 128-bit beats minus one
     std::uint32_t task_number = 0;  // PC.TASK_CON.TASK_NUMBER: the true stop
+    std::uint32_t dma_base = 0;     // PC.TASK_DMA_BASE_ADDR: added to the address of every stream of a task
+    // A further kick of the job that ran here last, with nothing in between: what the CBUF holds may be reused.
+    bool continues_job = false;
 };
 
 struct KickResult {
     bool finished = false;   // all tasks ran; else the core hangs until it is reset
-    bool dma_error = false;  // an address led nowhere
+    bool dma_error = false;  // an address led nowhere: DMA error interrupts, no completion
     std::uint32_t tasks_finished = 0;
     std::uint32_t interrupts = 0;  // raised by the last task: one bit of a pair, by register group
     std::vector<TaskWork> work;    // of the finished tasks
@@ -45,6 +48,8 @@ struct CoreOptions {
     // Silicon keeps registers across jobs. True hands each kick fresh noise instead, which catches programs that
     // live on what an earlier job left.
     bool poison_before_each_kick = false;
+    // A task of more operations than this is refused. No program comes near; noise read as a program may.
+    std::uint64_t most_operations = std::uint64_t{1} << 50;
     const rockchip::ChipProfile* chip = &rockchip::rk3588();
     const MacKernels* kernels = &best_kernels();
 };
@@ -74,6 +79,7 @@ class Core {
     std::optional<Task> check(std::uint32_t enable, const Memory& memory, Judge& judge, bool& dma_error) const;
     void check_started_blocks(std::uint32_t enable, Judge& judge) const;
     void check_reuse(const Convolution& convolution, Judge& judge) const;
+    void execute(const Task& task, const Memory& memory);
     std::uint32_t start(std::uint32_t enable);
 
     CoreOptions options_;

@@ -8,7 +8,12 @@ namespace npu::sim {
 namespace {
 
 constexpr std::uint16_t s_pointer_low = 0x004;
-constexpr std::uint32_t s_pointer_mask = 0x3f;
+// Fields of S_POINTER, the same in every block.
+constexpr std::uint32_t s_pointer_group = 0x1;
+constexpr std::uint32_t s_pointer_alternates = 0x2;
+constexpr std::uint32_t s_executer_alternates = 0x4;
+constexpr std::uint32_t s_pointer_clear = 0x10;
+constexpr std::uint32_t s_executer_clear = 0x20;
 constexpr std::uint32_t s_pointer_ping_pong = 0xe;
 
 std::uint64_t split_mix(std::uint64_t& state) {
@@ -29,6 +34,7 @@ void BlockRegisters::poison(std::uint64_t seed) {
     }
     written_ = {};
     pointer_ = 0;
+    executer_ = 0;
     armed_ = false;
     s_pointer_ = 0;
 }
@@ -36,7 +42,15 @@ void BlockRegisters::poison(std::uint64_t seed) {
 void BlockRegisters::write(std::uint16_t offset, std::uint32_t value) {
     if ((offset & 0xfffU) == s_pointer_low) {
         s_pointer_ = value;
-        armed_ = (value & s_pointer_mask) == s_pointer_ping_pong;
+        armed_ = true;
+        if ((value & s_pointer_clear) != 0) {
+            pointer_ = 0;
+        } else if ((value & s_pointer_alternates) == 0) {
+            pointer_ = value & s_pointer_group;
+        }
+        if ((value & s_executer_clear) != 0) {
+            executer_ = 0;
+        }
         return;
     }
     assert(index(offset) < count);
@@ -45,7 +59,8 @@ void BlockRegisters::write(std::uint16_t offset, std::uint32_t value) {
 }
 
 void BlockRegisters::started() {
-    pointer_ ^= 1U;
+    pointer_ ^= (s_pointer_ & s_pointer_alternates) != 0 ? 1U : 0U;
+    executer_ ^= (s_pointer_ & s_executer_alternates) != 0 ? 1U : 0U;
     armed_ = false;
 }
 

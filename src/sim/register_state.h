@@ -1,6 +1,7 @@
 // The registers of one core. Each block keeps its registers twice, in two groups: while the block runs a task from
-// one group, the command list fills the other. With S_POINTER = 0xe, the value that every known program writes, the
-// pointer moves to the other group each time the block is started. A group keeps its values across tasks, jobs and
+// one group, the command list fills the other. With S_POINTER = 0xe, the value that nearly every program writes, the
+// pointer moves to the other group each time the block is started; with 0x30 (both pointers cleared, no alternation) the
+// block stays with group 0. A group keeps its values across tasks, jobs and
 // processes, so a task inherits what it does not write from the task two positions earlier. Nothing ever clears
 // them: at power-on they hold noise here, and a read of a register that nobody wrote is an error.
 // Source: published measurements on both kernel drivers (task order full, full, delta, delta is exact; a delta after
@@ -33,11 +34,12 @@ class BlockRegisters {
     // The group that is being written, and that a start would run.
     [[nodiscard]] unsigned pointer() const { return pointer_; }
 
-    // True when S_POINTER was written as 0xe since the block was last started.
-    [[nodiscard]] bool armed() const { return armed_; }
+    // True when S_POINTER was written since the block was last started and the block will run the group that is being
+    // written: the executer has a pointer of its own, which a list can clear but not set.
+    [[nodiscard]] bool armed() const { return armed_ && pointer_ == executer_; }
     [[nodiscard]] std::uint32_t last_s_pointer() const { return s_pointer_; }
 
-    // The block was started: the other group is written from now on.
+    // The block was started: with alternation the other group is written from now on.
     void started();
 
   private:
@@ -46,6 +48,7 @@ class BlockRegisters {
     std::array<std::array<std::uint32_t, count>, 2> groups_{};
     std::array<std::bitset<count>, 2> written_;
     unsigned pointer_ = 0;
+    unsigned executer_ = 0;
     bool armed_ = false;
     std::uint32_t s_pointer_ = 0;
 };
