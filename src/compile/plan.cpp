@@ -209,15 +209,15 @@ rockchip::TaskWork tile_work(const Plan& plan, const TaskTile& tile) {
 }
 
 double predicted_seconds(const Plan& plan, const ChipProfile& chip) {
-    std::vector<double> chains;
+    std::vector<std::vector<rockchip::TaskWork>> work;
     for (const std::vector<TaskTile>& tasks : plan.cores) {
-        double seconds = 0;
+        std::vector<rockchip::TaskWork>& core = work.emplace_back();
         for (const TaskTile& tile : tasks) {
-            seconds += task_seconds(tile_work(plan, tile), chip, static_cast<std::uint32_t>(plan.cores.size()));
+            core.push_back(tile_work(plan, tile));
         }
-        chains.push_back(seconds);
     }
-    return submission_seconds(chains, chip);
+    const std::vector<rockchip::CoreWork> cores(work.begin(), work.end());
+    return submission_seconds(cores, chip, rockchip::conditions(chip));
 }
 
 }  // namespace npu::compile

@@ -16,9 +16,8 @@ namespace {
 std::unique_ptr<uapi::Syscalls> make_kernel(const Options& options) {
     sim::SimOptions simulation;
     simulation.memory_bytes = static_cast<std::size_t>(options.memory_mib) << 20;
-    const std::uint32_t cores = static_cast<std::uint32_t>(options.cores);
-    simulation.task_seconds = [cores](const rockchip::TaskWork& work) {
-        return rockchip::task_seconds(work, rockchip::rk3588(), cores);
+    simulation.task_seconds = [conditions = rockchip::conditions(rockchip::rk3588())](const rockchip::TaskWork& work) {
+        return rockchip::task_seconds(work, rockchip::rk3588(), conditions);
     };
     return sim::make_simulated_kernel(simulation);
 }

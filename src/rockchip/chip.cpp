@@ -33,12 +33,23 @@ const ChipProfile& rk3588() {
         .max_bytes_per_kernel = 32768,  // enforced by a hardware-tested generator; the field has 19 bits
         .timing =
             {
-                .clock_hz = 1e9,                  // vendor driver, devfreq at its top
-                .mac_efficiency = 0.73,           // published: 42-45 us per task against 30.7-32.8 ideal
-                .core_bytes_per_second = 8.7e9,   // published: weight streaming, one task, one core
-                .shared_bytes_per_second = 20e9,  // published: six chained streams
-                .task_seconds = 2e-6,             // our estimate; published rows only bound it
-                .submit_seconds = 90e-6,          // published: warm submission floor 80-100 us
+                .clock_hz = 1e9,         // vendor driver, devfreq at its top
+                .boot_clock_hz = 200e6,  // published: mainline has no devfreq; patched kernels set 600 MHz
+                .memory_hz = 2112e6,     // published with the bandwidths: 64 bits, 33.8 GB/s peak
+                // Published: weights read by one core. Other projects: 10.5 as a lower bound, 10.9 for the largest
+                // weights of a series; the device times of fp16 chains follow from it within 6 %.
+                .core_bytes_per_second = 11.1e9,
+                .port_bytes_per_cycle = 16,       // an atom a cycle: our inference. It bounds a core below 700 MHz, and
+                                                  // published times at 600 and 200 MHz agree
+                .shared_bytes_per_second = 26e9,  // published: 23.2, 24.7 (a lower bound) and 26.6-28.6, three cores
+                .task_start_seconds = 1e-6,       // published: int4 chains of 7.9 us per task, 7 of them for its bytes
+                .rknpu_submit_seconds = 55e-6,    // published: int8 tasks of 80-105 us, less the 25-45 us of the task
+                .rknpu_unpinned_submit_seconds = 167e-6,     // published: typical round trip of the ioctl
+                .rocket_submit_seconds = 52e-6,              // published: 51-53 us for a job of 8x64x16
+                .rocket_big_core_submit_seconds = 33.5e-6,   // published, the same job
+                .rocket_same_core_submit_seconds = 27.5e-6,  // published, the same job: 27-28 us
+                .sync_start_seconds = 1.1e-6,                // published for the RK3576, each way
+                .sync_bytes_per_second = 10.6e9,             // published for the RK3576, each way
             },
     };
     return profile;

@@ -12,16 +12,31 @@ namespace npu::rockchip {
 
 // Constants of the timing model; see timing.h for how they combine.
 struct TimingConstants {
-    double clock_hz;                 // NPU clock under the vendor driver
-    double mac_efficiency;           // share of the MAC peak reached in a long chain
-    double core_bytes_per_second;    // DDR bandwidth that one core reaches alone
-    double shared_bytes_per_second;  // DDR bandwidth that all cores reach together
-    double task_seconds;             // fetch and start of one chained task
-    double submit_seconds;           // one submission: system call, interrupt, wake-up
+    double clock_hz;                        // NPU clock under the vendor driver
+    double boot_clock_hz;                   // NPU clock that mainline leaves it at
+    double memory_hz;                       // memory clock at which the bandwidths were measured
+    double core_bytes_per_second;           // bandwidth that one core reaches, whatever its clock
+    double port_bytes_per_cycle;            // width of a core's memory port: bounds it at low clocks
+    double shared_bytes_per_second;         // bandwidth that all cores reach together
+    double task_start_seconds;              // switch of the register group between two tasks of a chain
+    double rknpu_submit_seconds;            // one kick: system call, interrupt, wake-up; see KernelSetup
+    double rknpu_unpinned_submit_seconds;   //
+    double rocket_submit_seconds;           //
+    double rocket_big_core_submit_seconds;  //
+    double rocket_same_core_submit_seconds;
+    double sync_start_seconds;     // cache synchronisation of one buffer: fixed part
+    double sync_bytes_per_second;  // and the rate over its bytes
+};
+
+// How the registers of a chip lie. Addresses and blocks are the same across the family, the fields inside them are not.
+enum class RegisterMap : std::uint8_t {
+    rk3588,  // registers.def
+    rv1106,  // what sim/rv1106.h reads: enough to run four published programs, not to build one
 };
 
 struct ChipProfile {
     std::string_view name;  // "RK3588"
+    RegisterMap registers = RegisterMap::rk3588;
     std::uint32_t cores;
     std::uint32_t cbuf_banks;
     std::uint32_t cbuf_bank_bytes;
@@ -41,5 +56,14 @@ struct ChipProfile {
 };
 
 const ChipProfile& rk3588();
+
+// The limits are those of the published programs that the simulated machine replays; nothing larger is proven. Programs
+// are not built for it.
+const ChipProfile& rv1106();
+
+// The profile of a chip by name, upper or lower case, the names of the same silicon included: "rk3588s", "RV1103". The
+// profile lives forever. Error `unsupported` for a family member that cannot be simulated: it says what is known of the
+// chip and what is missing. Error `invalid_argument` for a name that means nothing: it lists the names.
+Result<const ChipProfile*> find_chip(std::string_view name);
 
 }  // namespace npu::rockchip
