@@ -19,7 +19,7 @@ set(impure_headers thread mutex atomic chrono fstream iostream cstdio ctime unis
 
 set(violations)
 foreach(room IN LISTS rooms)
-  file(GLOB files ${SOURCE}/${room}/*.h ${SOURCE}/${room}/*.cpp ${SOURCE}/${room}/*.def)
+  file(GLOB_RECURSE files ${SOURCE}/${room}/*.h ${SOURCE}/${room}/*.cpp ${SOURCE}/${room}/*.def)
   foreach(file IN LISTS files)
     file(RELATIVE_PATH name ${SOURCE} ${file})
     file(STRINGS ${file} includes REGEX "^[ \t]*#[ \t]*include")

@@ -33,6 +33,29 @@ constexpr std::array table{
                "1: load into a llama.cpp of another version than the plugin was built against (unsafe)"},
     OptionInfo{"GGML_NPU_CHECK", OptionType::choice, "1", "0|1",
                "1: check every new command program before it is submitted"},
+    OptionInfo{"GGML_NPU_SIM_KERNEL", OptionType::choice, "rknpu", "rknpu|rocket",
+               "which driver the preload library simulates: the vendor's or mainline"},
+    OptionInfo{"GGML_NPU_SIM_CHIP", OptionType::text, "rk3588", nullptr, "which chip the preload library simulates"},
+    OptionInfo{"GGML_NPU_SIM_MODE", OptionType::choice, "strict", "strict|lenient",
+               "what happens to jobs that hang or corrupt on silicon. strict: they fail as the driver would report it; "
+               "lenient: they are computed where that has a meaning"},
+    OptionInfo{"GGML_NPU_SIM_ROCKET_INTERFACE", OptionType::choice, "0.0", "0.0|1.5",
+               "interface version of the simulated rocket driver: 0.0 as upstream, 1.5 as patched kernels"},
+    OptionInfo{"GGML_NPU_SIM_FAULTS", OptionType::text, "", nullptr, "faults to inject, as in job-never-starts@at=3"},
+    OptionInfo{"GGML_NPU_SIM_COHERENCY", OptionType::choice, "0", "0|1",
+               "1: a buffer that was not synchronised shows stale data"},
+    OptionInfo{"GGML_NPU_SIM_SEED", OptionType::integer, "1", "0..4294967295",
+               "seed of what registers hold before a program writes them"},
+    OptionInfo{"GGML_NPU_SIM_MEMORY_MIB", OptionType::integer, "0", "0..1048576",
+               "memory for all buffers of a process, in MiB; 0 takes the host's"},
+    OptionInfo{"GGML_NPU_SIM_REAL_TIME", OptionType::choice, "1", "0|1",
+               "1: a job that hangs takes as long to fail as on a board; 0: it fails at once"},
+    OptionInfo{"GGML_NPU_SIM_LOG", OptionType::choice, "1", "0|1",
+               "1: what the simulated NPU finds wrong is printed on standard error when it happens"},
+    OptionInfo{"GGML_NPU_SIM_ROOT", OptionType::text, "", nullptr,
+               "folder with the simulated /dev, /sys and /proc files; empty makes a temporary one"},
+    OptionInfo{"GGML_NPU_SIM_REPORTS", OptionType::text, "", nullptr,
+               "folder that receives a report of every process, as JSON"},
 };
 
 const OptionInfo& info_of(std::string_view name) {
@@ -96,6 +119,23 @@ class Reader {
     std::vector<Error> errors_;
 };
 
+SimulationOptions read_simulation_options(Reader& reader) {
+    SimulationOptions parsed;
+    parsed.kernel = reader.choice("GGML_NPU_SIM_KERNEL");
+    parsed.chip = reader.text("GGML_NPU_SIM_CHIP");
+    parsed.mode = reader.choice("GGML_NPU_SIM_MODE");
+    parsed.rocket_interface = reader.choice("GGML_NPU_SIM_ROCKET_INTERFACE");
+    parsed.faults = reader.text("GGML_NPU_SIM_FAULTS");
+    parsed.coherency = reader.flag("GGML_NPU_SIM_COHERENCY");
+    parsed.seed = reader.integer("GGML_NPU_SIM_SEED");
+    parsed.memory_mib = reader.integer("GGML_NPU_SIM_MEMORY_MIB");
+    parsed.real_time = reader.flag("GGML_NPU_SIM_REAL_TIME");
+    parsed.log = reader.flag("GGML_NPU_SIM_LOG");
+    parsed.root = reader.text("GGML_NPU_SIM_ROOT");
+    parsed.reports = reader.text("GGML_NPU_SIM_REPORTS");
+    return parsed;
+}
+
 }  // namespace
 
 std::span<const OptionInfo> option_table() { return table; }
@@ -112,9 +152,25 @@ Result<Options> parse_options(OptionLookup lookup) {
     parsed.memory_mib = reader.integer("GGML_NPU_MEMORY_MIB");
     parsed.any_host = reader.flag("GGML_NPU_ANY_HOST");
     parsed.check_programs = reader.flag("GGML_NPU_CHECK");
+    parsed.simulation = read_simulation_options(reader);
     if (!reader.errors().empty()) {
         return reader.errors().front();
     }
+    return parsed;
+}
+
+Result<SimulationOptions> parse_simulation_options(OptionLookup lookup) {
+    Reader reader(lookup);
+    SimulationOptions parsed = read_simulation_options(reader);
+    if (!reader.errors().empty()) {
+        return reader.errors().front();
+    }
+    return parsed;
+}
+
+const Result<SimulationOptions>& simulation_options() {
+    static const Result<SimulationOptions> parsed =
+        parse_simulation_options([](const char* name) -> const char* { return std::getenv(name); });
     return parsed;
 }
 
@@ -140,7 +196,7 @@ std::vector<std::string> unknown_options() {
 std::string describe_options() {
     std::string text;
     for (const OptionInfo& option : table) {
-        text += format("%-22s %s%s%s%s [default: %s]\n", option.name, option.help,
+        text += format("%-30s %s%s%s%s [default: %s]\n", option.name, option.help,
                        option.choices != nullptr ? " (" : "", option.choices != nullptr ? option.choices : "",
                        option.choices != nullptr ? ")" : "", option.default_value);
     }

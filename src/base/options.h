@@ -26,6 +26,23 @@ struct OptionInfo {
 // The whole table, for `--help`, the documents and tests.
 std::span<const OptionInfo> option_table();
 
+// What libnpu-preload.so simulates for the program that it is loaded into (docs/simulator.md). `npu sim` sets these
+// variables; they may be set by hand.
+struct SimulationOptions {
+    std::string kernel = "rknpu";          // GGML_NPU_SIM_KERNEL: rknpu | rocket
+    std::string chip = "rk3588";           // GGML_NPU_SIM_CHIP
+    std::string mode = "strict";           // GGML_NPU_SIM_MODE: strict | lenient
+    std::string rocket_interface = "0.0";  // GGML_NPU_SIM_ROCKET_INTERFACE: 0.0 | 1.5
+    std::string faults;                    // GGML_NPU_SIM_FAULTS
+    bool coherency = false;                // GGML_NPU_SIM_COHERENCY
+    std::int64_t seed = 1;                 // GGML_NPU_SIM_SEED
+    std::int64_t memory_mib = 0;           // GGML_NPU_SIM_MEMORY_MIB: 0 = the host's
+    bool real_time = true;                 // GGML_NPU_SIM_REAL_TIME
+    bool log = true;                       // GGML_NPU_SIM_LOG
+    std::string root;                      // GGML_NPU_SIM_ROOT
+    std::string reports;                   // GGML_NPU_SIM_REPORTS
+};
+
 // The parsed options. Plain values: make one with `parse_options` (tests) or use `options()` (the product).
 struct Options {
     std::string device;              // GGML_NPU_DEVICE: auto | simulated | path of a device node
@@ -37,6 +54,7 @@ struct Options {
     std::int64_t memory_mib = 0;     // GGML_NPU_MEMORY_MIB: simulated device memory; 0 = the host's
     bool any_host = false;           // GGML_NPU_ANY_HOST
     bool check_programs = true;      // GGML_NPU_CHECK
+    SimulationOptions simulation;    // GGML_NPU_SIM_...
 };
 
 // Reads options through `lookup` (returns nullptr for an unset variable). An unknown variable that starts with
@@ -46,6 +64,13 @@ Result<Options> parse_options(OptionLookup lookup);
 
 // Options from the environment, parsed once. The error, if any, is the same on every call. Thread-safe.
 const Result<Options>& options();
+
+// As parse_options, for the part that the preload library needs: an unacceptable value of another option does not
+// concern it.
+Result<SimulationOptions> parse_simulation_options(OptionLookup lookup);
+
+// From the environment, parsed once. Thread-safe.
+const Result<SimulationOptions>& simulation_options();
 
 // Names in the environment that start with GGML_NPU_ and stand in no table: most likely spelling mistakes.
 std::vector<std::string> unknown_options();
