@@ -7,10 +7,12 @@
 //     rate=P    each opportunity with probability P, seeded              stale-output@rate=0.01
 //     from=N    not before the N-th opportunity
 //     times=N   at most N times
-//     core=N    only on that core (kinds that concern a core)
+//     core=N    only on that core (kinds that concern a core); opportunities on other cores do not count
 //     seed=N    as a rule of its own: the seed of all rates              seed=7
 //
-// Without at, every or rate a rule hits each opportunity. An opportunity is what the kind's line below says.
+// Without at, every or rate a rule hits each opportunity; of the three a rule has at most one. An opportunity is what the
+// kind's line below says. A rate decides by seed, rule and number of the opportunity alone, so that a run with one
+// client repeats exactly.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +26,7 @@ namespace npu::sim {
 
 enum class FaultKind {
     job_never_starts,  // a job on a core: no task runs, no interrupt (reported on boards: task counter stays 0)
-    time_out,          // a job on a core: stops after some of its tasks, never completes
+    time_out,          // a job on a core: stops after half of its tasks, never completes
     lost_interrupt,    // a job on a core: all tasks run, the interrupt does not arrive: the driver times out
     dma_error,         // a job on a core: the DMA error interrupt instead of completion
     no_memory,         // a buffer creation: ENOMEM
@@ -41,7 +43,7 @@ const char* fault_name(FaultKind kind);  // as in a specification: "job-never-st
 class Faults {
   public:
     Faults() = default;
-    // Fails with the part that could not be read, what is accepted, and an example.
+    // Fails with the part that could not be read, what is accepted, and an example. Empty text: no rules.
     static Result<Faults> parse(std::string_view specification);
 
     // Counts an opportunity and says whether the fault happens now. `core` is ignored by kinds without a core.

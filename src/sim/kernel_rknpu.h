@@ -1,42 +1,67 @@
-// A kernel with the vendor's `rknpu` driver, behind the same five system calls: buffer objects with addresses for
-// the NPU, cache synchronisation, and jobs that run on simulated cores before SUBMIT returns. Checks what the driver
-// checks and with the same errno; where the driver would trust a pointer and panic, the call fails and a finding
-// says so. Source: the driver's published kernel source and interface.
+// A kernel with the vendor's `rknpu` driver, version 0.9.8, behind the same five system calls: buffer objects with
+// addresses for the NPU in 16 domains, cache synchronisation, sharing of buffers between files (PRIME), and jobs,
+// blocking or not, on up to three cores. Checks what the driver checks and with the same errno. Where the driver would
+// follow a wrong pointer and panic, the call fails and a finding says so; what it accepts and never runs is a finding
+// too. Source: the driver's published kernel source and interface; public reports of what boards do.
 //
-// Time is virtual: a job that hangs fails with ETIMEDOUT at once, leaves the number of tasks that ran in
-// task_counter, and all cores are reset.
+// Time. A job that hangs is known to hang as soon as it has run here. With SimOptions::real_time the caller waits as
+// long as on a board: SUBMIT for its timeout (three times that if the job was never started because another one kept its
+// core), then 0.2 s for the reset; a domain switch that cannot happen for 6 s. Otherwise all of this takes no time. Jobs
+// that do not hang take the host's time, whatever their timeout: the host is slower than silicon.
 //
-// Not there: NONBLOCK and fences (EINVAL, with a finding), PRIME, bandwidth counters, SRAM.
+// Signals. A blocking SUBMIT and a wait for a domain are uninterruptible in the driver, so they never fail with EINTR.
+// Here the handler runs while the call waits. The wait for a FENCE_IN is interruptible.
+//
+// Locks, in the order in which they may be taken: the kernel's lock `mutex_` (files, objects, domain, queue; released
+// while a core runs and while a call waits), then one of the leaves (the journal, the faults, a fence, the backing file,
+// the mappings, an object's cache lines). Waiting for a fence and running a core happen without any of them.
 #pragma once
 
-#include <array>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "sim/buffer_object.h"
-#include "sim/core.h"
+#include "sim/cpu_mappings.h"
 #include "sim/kernel.h"
+#include "sim/kernel_rknpu_domain.h"
+#include "sim/kernel_rknpu_job.h"
+#include "sim/kernel_rknpu_objects.h"
+#include "sim/kernel_rknpu_queue.h"
 #include "sim/sim.h"
-#include "sim/worker_pool.h"
+#include "uapi/drm.h"
 #include "uapi/rknpu.h"
 #include "uapi/syscalls.h"
 
 namespace npu::sim {
 
-// All calls are thread-safe; jobs run one after the other.
+// What differs between boards with this driver.
+struct RknpuOptions {
+    // NPU memory on the chip that TRY_SRAM may use: 0, or 956 KiB where kernel and device tree give it to the NPU.
+    std::uint32_t sram_bytes = 0;
+    // Jobs of files that were opened by a render node (a path with "renderD") run no task. One board is reported to do
+    // this; the driver's source treats both nodes alike.
+    bool render_node_runs_nothing = false;
+    // What a blocking SUBMIT gets when its job was never started because a job before it keeps the core: ETIMEDOUT after a
+    // reset, as for any time-out, or EINVAL and no reset (reported: EINVAL while the previous job has not retired).
+    bool starved_submit_is_invalid = false;
+};
+
+inline constexpr std::uint32_t rk3588_sram_bytes = 956 << 10;
+
+// All calls are thread-safe. Not to be destroyed while another thread is in a call.
 class RknpuKernel final : public SimulatedKernel {
   public:
-    explicit RknpuKernel(SimOptions options);
+    explicit RknpuKernel(SimOptions options, RknpuOptions board = {});
     ~RknpuKernel() override;
 
     int open(const char* path, int flags) override;
     int ioctl(int fd, unsigned long request, void* argument) override;
     void* mmap(void* address, std::size_t length, int protection, int flags, int fd, off_t offset) override;
+    // A mapping keeps its object alive, so all of the process's munmap calls must come through here.
     int munmap(void* address, std::size_t length) override;
     int close(int fd) override;
 
@@ -48,46 +73,64 @@ class RknpuKernel final : public SimulatedKernel {
     void drain() override;
 
   private:
-    static constexpr std::uint32_t domains = 16;
+    using Lock = std::unique_lock<std::mutex>;
+    using FilePointer = std::shared_ptr<RknpuFile>;
+    class Call;     // one system call on an open file
+    class Mapping;  // a range of the client's memory that shows an object
 
-    struct Snapshot;  // the objects that a job may reach
-    struct File {
-        std::map<std::uint32_t, std::shared_ptr<BufferObject>> objects;  // by handle
-        std::uint32_t next_handle = 1;
-        std::array<std::shared_ptr<const Snapshot>, domains> snapshots;  // empty: out of date
-    };
-    struct CoreRun;
+    // Handlers of requests: 0 or a negative errno. They take the lock.
+    int dispatch(const FilePointer& file, std::uint32_t code, std::uint64_t user);
+    int action(RknpuFile& file, uapi::rknpu::Action& arguments);
+    int traffic_action(uapi::rknpu::Action& arguments);
+    int mem_create(RknpuFile& file, uapi::rknpu::MemCreate& arguments);
+    int mem_map(RknpuFile& file, uapi::rknpu::MemMap& arguments);
+    int mem_destroy(RknpuFile& file, uapi::rknpu::MemDestroy& arguments);
+    int mem_sync(RknpuFile& file, uapi::rknpu::MemSync& arguments);
+    int gem_close(RknpuFile& file, uapi::drm::GemClose& arguments);
+    int handle_to_fd(RknpuFile& file, uapi::drm::PrimeHandle& arguments);
+    int fd_to_handle(RknpuFile& file, uapi::drm::PrimeHandle& arguments);
+    int dma_buf_sync(int fd, const uapi::drm::DmaBufSync& arguments);
+    int submit(const FilePointer& file, uapi::rknpu::Submit& arguments);
 
-    // Return 0 or a negative errno. All but submit and reset run under mutex_.
-    int action(uapi::rknpu::Action& arguments);
-    int mem_create(File& file, uapi::rknpu::MemCreate& arguments);
-    int mem_map(File& file, uapi::rknpu::MemMap& arguments);
-    int mem_destroy(File& file, const uapi::rknpu::MemDestroy& arguments);
-    int mem_sync(File& file, const uapi::rknpu::MemSync& arguments);
-    int release(File& file, std::uint32_t handle);
-    int submit(int fd, uapi::rknpu::Submit& arguments);
-    int check_submit(File& file, const uapi::rknpu::Submit& arguments, std::shared_ptr<const Snapshot>& snapshot,
-                     std::shared_ptr<BufferObject>& tasks);
-    CoreRun run_core(unsigned core, uapi::rknpu::SubcoreTask range, BufferObject& tasks, const Memory& memory);
+    // All of the following run under the lock.
+    void synchronise(RknpuObject& object, bool to_device, bool from_device, std::uint64_t offset, std::uint64_t bytes);
+    int make_object(Lock& lock, const uapi::rknpu::MemCreate& arguments, std::shared_ptr<RknpuObject>& made);
 
-    File* find_file(int fd);
-    std::shared_ptr<BufferObject> find_object(File& file, std::uint64_t token, const char* what);
-    std::shared_ptr<const Snapshot> snapshot(File& file, std::uint32_t domain);
+    // Parts of submit.
+    int check_submit(const uapi::rknpu::Submit& arguments);
+    int prepare(const FilePointer& file, const uapi::rknpu::Submit& arguments, RknpuJob& job);
+    void assign_cores(RknpuJob& job);
+    int wait_for_fence(Lock& lock, uapi::rknpu::Submit& arguments);
+    int attach_fence(RknpuJob& job, uapi::rknpu::Submit& arguments);
+    void reap_before_nonblock(Lock& lock, std::uint32_t core_mask);
+    int wait_for(Lock& lock, const RknpuJob& job, uapi::rknpu::Submit& arguments);
+    int give_up(Lock& lock, const RknpuJob& job, uapi::rknpu::Submit& arguments);
+    int soft_reset(Lock& lock, const char* why);
+
+    // Waiting releases the lock. -EINVAL: a job that never ends keeps the live domain.
+    int enter_domain(Lock& lock, std::uint32_t domain);
+    void leave_domain();
+    std::shared_ptr<RknpuObject> find_token(const RknpuFile& file, std::uint64_t token, const char* what);
+    void drop_handle(RknpuFile& file, std::uint32_t handle);
+    void drop_holder(const std::shared_ptr<RknpuObject>& object);
+    void release_all(RknpuFile& file);
+    bool forget(int fd);
+    FilePointer find_file(int fd) const;
 
     const SimOptions options_;
+    const RknpuOptions board_;
     Journal journal_;
-    std::shared_ptr<BackingFile> backing_ = std::make_shared<BackingFile>();
-
-    std::mutex device_mutex_;  // one job at a time; taken before mutex_
-    std::vector<std::unique_ptr<Core>> cores_;
-    WorkerPool workers_;
 
     mutable std::mutex mutex_;  // everything below
-    std::map<int, File> files_;
-    std::array<AddressWindow, domains> windows_;
-    std::uint64_t next_token_ = 0xffffff8100000000U;
-    std::uint64_t memory_in_use_ = 0;
-    std::uint32_t current_domain_ = 0;
+    std::condition_variable changed_;
+    std::map<int, FilePointer> files_;
+    std::map<int, std::shared_ptr<RknpuObject>> exports_;
+    std::map<std::uint64_t, std::shared_ptr<RknpuFence>> fences_;  // by the identity of the descriptor's event
+    RknpuDomain domain_;
+    RknpuMemory memory_;
+    bool resetting_ = false;  // real time only: a thread is in the middle of a reset
+    CpuMappings mappings_;    // has a lock of its own; what it drops uses what is above
+    RknpuQueue queue_;        // last: its threads use what is above
 };
 
 }  // namespace npu::sim

@@ -1,15 +1,26 @@
-// Jobs of the simulated rknpu driver. A job is a range of task descriptors per core. The driver reads the first and
-// the last descriptor of the range, starts the core at the first command list and waits for the interrupts of the
-// last; everything between is a chain that the core follows by itself.
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <iterator>
-#include <optional>
+// SUBMIT of the simulated rknpu driver: what is checked before a job stands in a queue, fences, and the wait of a blocking
+// call with its ways to fail. The driver reads of a job: the first descriptor of each core's range (where the command
+// list is and how long), the last one's interrupt mask; the core follows the chain between them by itself.
+//
+// Not checked by the driver, and therefore a finding here: tokens that are no objects, task lists without a kernel
+// mapping, cores without tasks, masks that never run, jobs without command lists.
+//
+// Unknown: whether the wait for a FENCE_IN also happens for fences of this driver. Its source leaves out fences of its
+// own context, as other drivers do that have one queue; the cores have one each. Here every fence is waited for.
+#include <fcntl.h>
+#include <unistd.h>
 
-#include "rockchip/command.h"
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <thread>
+
 #include "sim/kernel_rknpu.h"
-#include "sim/kernel_rknpu_snapshot.h"
 
 namespace npu::sim {
 
@@ -17,188 +28,289 @@ namespace {
 
 namespace rknpu = uapi::rknpu;
 
-// Cores of a mask, in order; empty for the masks that the driver accepts and then never runs.
-std::vector<unsigned> cores_of(std::uint32_t mask) {
-    switch (mask) {
-        case 0: return {0};  // automatic: the least loaded core, and all are idle
-        case 1: return {0};
-        case 2: return {1};
-        case 4: return {2};
-        case 3: return {0, 1};
-        case 7: return {0, 1, 2};
-        default: return {};
-    }
-}
+using Clock = RknpuJob::Clock;
 
-rknpu::Task read_task(const BufferObject& tasks, std::uint64_t index) {
-    rknpu::Task task;
-    std::memcpy(&task, tasks.cpu_view().data() + index * sizeof task, sizeof task);
-    return task;
-}
+constexpr std::chrono::milliseconds pause_before_reset{100};
+constexpr std::chrono::milliseconds reset_duration{107};  // published measurement
+constexpr int most_waits = 3;
+constexpr std::chrono::seconds harmless_in_microseconds{1};  // timeouts beyond are meant as microseconds
 
-// The driver sees interrupts as pairs: either bit of a pair counts as both.
-std::uint32_t as_pairs(std::uint32_t status) {
-    std::uint32_t pairs = 0;
-    for (std::uint32_t pair = 0x3; pair <= rockchip::interrupt_ppu; pair <<= 2) {
-        pairs |= (status & pair) != 0 ? pair : 0;
+// What all descriptors of one event have in common, however often they are duplicated; 0: no event.
+std::uint64_t event_identity(int fd) {
+    const int info = ::open(format("/proc/self/fdinfo/%d", fd).c_str(), O_RDONLY | O_CLOEXEC);
+    if (info < 0) {
+        return 0;
     }
-    return pairs;
+    std::array<char, 1024> text{};
+    const ssize_t bytes = ::read(info, text.data(), text.size() - 1);
+    ::close(info);
+    constexpr std::string_view label = "eventfd-id:";
+    const std::string_view lines(text.data(), bytes < 0 ? 0 : static_cast<std::size_t>(bytes));
+    const auto found = lines.find(label);
+    return found == std::string_view::npos ? 0 : std::strtoull(text.data() + found + label.size(), nullptr, 10) + 1;
 }
 
 }  // namespace
 
-struct RknpuKernel::CoreRun {
-    bool completed = false;
-    std::uint32_t tasks = 0;
-    double seconds = 0;
-    std::vector<TaskWork> work;
-    std::vector<Finding> findings;
-};
-
-RknpuKernel::CoreRun RknpuKernel::run_core(unsigned core, rknpu::SubcoreTask range, BufferObject& tasks,
-                                           const Memory& memory) {
-    CoreRun run;
-    const auto hang = [&run, core](std::string message) {
-        run.findings.push_back({Severity::hang, core, run.tasks, std::move(message)});
-    };
-    if (range.task_number == 0) {
-        hang(
-            "the subcore_task entry of this core has no tasks (entry i for core i with one or two cores, entry i + 2 "
-            "with three): the core never completes");
-        return run;
+int RknpuKernel::check_submit(const rknpu::Submit& arguments) {
+    if (options_.faults.hits(FaultKind::bad_address)) {
+        return -EFAULT;
     }
-    if (range.task_start + std::uint64_t{range.task_number} > tasks.bytes() / sizeof(rknpu::Task)) {
-        hang(format("tasks %u + %u lie outside the task object of %llu bytes", range.task_start, range.task_number,
-                    static_cast<unsigned long long>(tasks.bytes())));
-        return run;
+    const std::uint32_t all_cores = (1U << options_.chip->cores) - 1;
+    if (arguments.task_number == 0 || arguments.core_mask > all_cores) {
+        return -EINVAL;
     }
-    for (std::uint32_t done = 0; done < range.task_number;) {  // the task counter has 12 bits: long jobs are split
-        const std::uint32_t count = std::min(range.task_number - done, rknpu::max_tasks_per_submit);
-        const std::uint64_t first_index = std::uint64_t{range.task_start} + done;
-        const rknpu::Task first = read_task(tasks, first_index);
-        rknpu::Task last = read_task(tasks, first_index + count - 1);
-        if (first.regcmd_addr >> 32 != 0) {
-            hang(format("task %llu: regcmd_addr 0x%llx does not fit the 32-bit register",
-                        static_cast<unsigned long long>(first_index),
-                        static_cast<unsigned long long>(first.regcmd_addr)));
-            return run;
-        }
-        const Kick kick{.base = static_cast<std::uint32_t>(first.regcmd_addr),
-                        .amount = rockchip::fetch_amount(first.regcfg_amount + rockchip::tail_words),
-                        .task_number = count};
-        KickResult result = cores_[core]->run(kick, memory);
-        run.tasks += result.tasks_finished;
-        std::ranges::move(result.work, std::back_inserter(run.work));
-        std::ranges::move(result.findings, std::back_inserter(run.findings));
-        if (!result.finished) {
-            return run;
-        }
-        const std::uint32_t status = as_pairs(result.interrupts);
-        if ((result.interrupts & last.int_mask) == 0 || status != last.int_mask) {
-            hang(
-                format("int_mask 0x%x of the last task %llu: what fires is 0x%x, and the driver waits for exactly the "
-                       "mask, in whole pairs",
-                       static_cast<unsigned>(last.int_mask), static_cast<unsigned long long>(first_index + count - 1),
-                       status));
-            return run;
-        }
-        last.int_status = status;
-        std::memcpy(tasks.cpu_view().data() + (first_index + count - 1) * sizeof last, &last, sizeof last);
-        done += count;
+    const auto domain = static_cast<std::int32_t>(arguments.iommu_domain_id);
+    if (domain != rknpu::live_domain && arguments.iommu_domain_id >= rknpu::domains) {
+        return -EINVAL;
     }
-    run.completed = true;
-    if (options_.task_seconds) {
-        for (const TaskWork& work : run.work) {
-            run.seconds += options_.task_seconds(work);
-        }
-    }
-    return run;
-}
-
-int RknpuKernel::check_submit(File& file, const rknpu::Submit& arguments, std::shared_ptr<const Snapshot>& memory,
-                              std::shared_ptr<BufferObject>& tasks) {
-    if (arguments.task_number == 0 || arguments.core_mask > 7 || arguments.iommu_domain_id >= domains) {
+    if (resetting_) {
+        journal_.complain(
+            Severity::hang,
+            "SUBMIT while the NPU is being reset: published reports of boards that wedged; wait until the "
+            "reset is over");
         return -EINVAL;
     }
     if ((arguments.flags & rknpu::job_pc) == 0) {
-        journal_.complain(Severity::hang,
-                          "SUBMIT without the PC flag: jobs that do not use command lists are not modelled");
+        journal_.complain(
+            Severity::hang,
+            "SUBMIT without the PC flag: the driver knows jobs by command lists only and fails it when it "
+            "starts it");
         return -EINVAL;
     }
-    if ((arguments.flags & (rknpu::job_nonblock | rknpu::job_fence_in | rknpu::job_fence_out)) != 0) {
-        journal_.complain(Severity::hang, "SUBMIT with NONBLOCK or a fence: only blocking jobs are modelled");
-        return -EINVAL;
-    }
-    if (arguments.task_base_addr != 0) {
-        journal_.complain(Severity::hang, "SUBMIT with task_base_addr: relocation of addresses is not modelled");
-        return -EINVAL;
-    }
-    tasks = find_object(file, arguments.task_obj_addr, "SUBMIT");
-    if (!tasks) {
-        return -EINVAL;
-    }
-    if ((tasks->flags & rknpu::mem_kernel_mapping) == 0) {
-        journal_.complain(Severity::hang,
-                          "SUBMIT with a task object without a kernel mapping: a real driver reads through a "
-                          "null pointer");
-        return -EINVAL;
-    }
-    current_domain_ = arguments.iommu_domain_id;
-    memory = snapshot(file, arguments.iommu_domain_id);
     return 0;
 }
 
-int RknpuKernel::submit(int fd, rknpu::Submit& arguments) {
-    const std::lock_guard device(device_mutex_);
-    std::shared_ptr<const Snapshot> memory;
-    std::shared_ptr<BufferObject> tasks;
-    {
-        const std::lock_guard lock(mutex_);
-        File* file = find_file(fd);
-        if (file == nullptr) {
-            return -EBADF;
+int RknpuKernel::prepare(const FilePointer& file, const rknpu::Submit& arguments, RknpuJob& job) {
+    job.arguments = arguments;
+    job.file = file;
+    job.blocking = (arguments.flags & rknpu::job_nonblock) == 0;
+    job.submitted = Clock::now();
+    job.tasks = find_token(*file, arguments.task_obj_addr, "SUBMIT");
+    if (!job.tasks) {
+        return -EINVAL;
+    }
+    if ((job.tasks->flags & rknpu::mem_kernel_mapping) == 0) {
+        journal_.complain(Severity::hang,
+                          format("SUBMIT with a task object without a kernel mapping%s: a real driver reads through a "
+                                 "null pointer",
+                                 job.tasks->imported() ? " (an imported object never has one)" : ""));
+        return -EINVAL;
+    }
+    return 0;
+}
+
+// Cores and what each reads of the task list. A chip with one core has no subcore_task.
+void RknpuKernel::assign_cores(RknpuJob& job) {
+    rknpu::Submit& arguments = job.arguments;
+    if (arguments.core_mask == 0) {
+        arguments.core_mask = 1U << queue_.least_loaded();
+    }
+    for (unsigned core = 0; core < options_.chip->cores; ++core) {
+        if ((arguments.core_mask >> core & 1) != 0) {
+            job.cores.push_back(core);
         }
-        if (const int error = check_submit(*file, arguments, memory, tasks); error != 0) {
+    }
+    job.known_mask = arguments.core_mask != 5 && arguments.core_mask != 6;
+    for (const unsigned core : job.cores) {
+        job.ranges.push_back(options_.chip->cores == 1
+                                 ? rknpu::SubcoreTask{arguments.task_start, arguments.task_number}
+                                 : arguments.subcore_task[job.cores.size() == 3 ? core + 2 : core]);
+    }
+    if (options_.chip->cores > 1 && arguments.task_start != 0 && arguments.task_start != job.ranges[0].task_start) {
+        journal_.complain(
+            Severity::warning,
+            format("SUBMIT with task_start %u: the driver reads subcore_task[].task_start (%u) instead on a "
+                   "chip with several cores",
+                   arguments.task_start, job.ranges[0].task_start));
+    }
+}
+
+int RknpuKernel::wait_for_fence(Lock& lock, rknpu::Submit& arguments) {
+    const auto known = fences_.find(event_identity(arguments.fence_fd));
+    if (known == fences_.end()) {
+        return -EINVAL;
+    }
+    const std::shared_ptr<RknpuFence> fence = known->second;
+    arguments.fence_fd = -1;
+    if (fence->settled) {
+        const auto until = options_.real_time ? fence->done : fence->settled;
+        const auto deadline = options_.real_time
+                                  ? std::optional(Clock::now() + std::chrono::milliseconds(arguments.timeout))
+                                  : std::nullopt;
+        lock.unlock();
+        const WaitResult result = until->wait(deadline);
+        lock.lock();
+        if (result == WaitResult::interrupted) {
+            return -EINTR;
+        }
+    }
+    if (!fence->signalled) {
+        journal_.complain(
+            Severity::corrupt,
+            format("FENCE_IN did not signal within %u ms: the driver starts the job all the same", arguments.timeout));
+    }
+    return 0;
+}
+
+int RknpuKernel::attach_fence(RknpuJob& job, rknpu::Submit& arguments) {
+    auto fence = std::make_shared<RknpuFence>();
+    const int fd = fence->done->duplicate_descriptor();
+    if (fd < 0) {
+        return -errno;
+    }
+    fences_.insert_or_assign(event_identity(fd), fence);
+    job.fence = std::move(fence);
+    arguments.fence_fd = fd;
+    return 0;
+}
+
+int RknpuKernel::submit(const FilePointer& file, rknpu::Submit& arguments) {
+    Lock lock(mutex_);
+    if (const int error = check_submit(arguments); error != 0) {
+        return error;
+    }
+    const auto job = std::make_shared<RknpuJob>();
+    if (const int error = prepare(file, arguments, *job); error != 0) {
+        return error;
+    }
+    if ((arguments.flags & rknpu::job_fence_in) != 0) {
+        if (const int error = wait_for_fence(lock, arguments); error != 0) {
             return error;
         }
     }
-    const std::vector<unsigned> used = cores_of(arguments.core_mask);
-    std::vector<CoreRun> runs(used.size());
-    if (!used.empty()) {
-        workers_.run(used.size(), [&](std::size_t i) {
-            const std::size_t entry = used.size() == 3 ? used[i] + 2 : used[i];
-            runs[i] = run_core(used[i], arguments.subcore_task[entry], *tasks, memory->memory);
-        });
+    const bool live = static_cast<std::int32_t>(arguments.iommu_domain_id) == rknpu::live_domain;
+    const std::uint32_t domain = live ? domain_.live() : arguments.iommu_domain_id;
+    if (const int error = enter_domain(lock, domain); error != 0) {
+        return error;
     }
-
-    const bool completed = !runs.empty() && std::ranges::all_of(runs, &CoreRun::completed);
-    const std::lock_guard lock(mutex_);
-    std::uint32_t done = 0;
-    double seconds = 0;
-    std::vector<TaskWork> work;
-    for (CoreRun& run : runs) {
-        done += run.tasks;
-        seconds = std::max(seconds, run.seconds);
-        std::ranges::move(run.work, std::back_inserter(work));
-        for (Finding& finding : run.findings) {
-            journal_.add(std::move(finding));
+    if ((arguments.flags & rknpu::job_fence_out) != 0) {
+        if (const int error = attach_fence(*job, arguments); error != 0) {
+            leave_domain();
+            return error;
         }
     }
-    journal_.add_submission(completed, work, seconds);
-    arguments.hw_elapse_time = static_cast<std::int64_t>(seconds * 1e9);
-    if (completed) {
-        arguments.task_counter = arguments.task_number;
+    if (live && domain != job->tasks->domain) {
+        journal_.complain(
+            Severity::hang,
+            format("SUBMIT with iommu_domain_id -1 runs in the domain that happens to be live, %u; the task "
+                   "list is an object of domain %u",
+                   domain, job->tasks->domain));
+    }
+    job->memory = std::make_unique<RknpuJobMemory>(file->snapshot(domain));
+    if (!job->blocking) {
+        reap_before_nonblock(lock, arguments.core_mask);
+    }
+    assign_cores(*job);
+    for (Finding& finding : inspect_descriptors(*job)) {
+        journal_.add(std::move(finding));
+    }
+    queue_.enqueue(job);
+    if (!job->blocking) {
         return 0;
     }
-    if (used.empty()) {
-        journal_.complain(Severity::hang,
-                          format("core_mask %u: the driver accepts it and never starts the job", arguments.core_mask));
+    arguments.core_mask = job->arguments.core_mask;
+    return wait_for(lock, *job, arguments);
+}
+
+// Before a NONBLOCK job is queued, the driver resets the NPU if one of the cores of its mask holds a job that is older
+// than that job's timeout, and takes the timeout for microseconds. Without real time only a job that hangs is old.
+void RknpuKernel::reap_before_nonblock(Lock& lock, std::uint32_t core_mask) {
+    for (unsigned core = 0; core < options_.chip->cores; ++core) {
+        const RknpuJob* const current = (core_mask >> core & 1) != 0 ? queue_.current(core) : nullptr;
+        if (current == nullptr) {
+            continue;
+        }
+        const std::chrono::microseconds limit{current->arguments.timeout};
+        const bool hangs = current->state == RknpuJob::State::stuck || queue_.blocked_forever(*current);
+        const bool old = options_.real_time ? Clock::now() - current->submitted >= limit : hangs;
+        if (!hangs && (old || limit < harmless_in_microseconds)) {
+            journal_.complain(Severity::warning,
+                              format("NONBLOCK submit while the core works on a job with a timeout of %u: the driver "
+                                     "takes it for microseconds here and resets the NPU if that job is older",
+                                     current->arguments.timeout));
+        }
+        if (old) {
+            (void)soft_reset(lock, "a NONBLOCK submit found a job older than its timeout in microseconds");
+        }
     }
-    arguments.task_counter = done;
-    for (const auto& core : cores_) {  // the driver resets all of them after a timeout
-        core->soft_reset();
+}
+
+int RknpuKernel::wait_for(Lock& lock, const RknpuJob& job, rknpu::Submit& arguments) {
+    using State = RknpuJob::State;
+    const std::chrono::milliseconds timeout{arguments.timeout};
+    for (;;) {
+        if (job.state == State::done) {
+            arguments.task_counter = arguments.task_number;
+            arguments.hw_elapse_time =
+                static_cast<std::int64_t>(std::ranges::max(job.runs, {}, &RknpuCoreRun::seconds).seconds * 1e9);
+            return 0;
+        }
+        if (job.state == State::dropped) {
+            return -EINVAL;
+        }
+        if (queue_.help(lock, job)) {
+            continue;
+        }
+        if (job.state == State::committed || (job.state == State::queued && !queue_.blocked_forever(job))) {
+            changed_.wait(lock);
+            continue;
+        }
+        // It hangs, or waits for a job that does. The driver waits once if the job was started, then as often as the time
+        // since its start is shorter than the timeout, but no more than three times.
+        int waits = most_waits;
+        if (job.committed) {
+            waits = 1;
+            while (waits < most_waits && job.submitted + waits * timeout < *job.committed + timeout) {
+                ++waits;
+            }
+        }
+        const auto end = job.submitted + waits * timeout;
+        if (!options_.real_time || Clock::now() >= end) {
+            return give_up(lock, job, arguments);
+        }
+        changed_.wait_until(lock, end);
     }
+}
+
+int RknpuKernel::give_up(Lock& lock, const RknpuJob& job, rknpu::Submit& arguments) {
+    const bool started = job.committed.has_value();
+    arguments.task_counter = started ? job.runs[0].counter : 0;
+    if (!started) {
+        journal_.complain(
+            Severity::hang,
+            format("a blocking SUBMIT waits behind a job that keeps its core: the driver sleeps three times "
+                   "its timeout of %u ms, and no signal wakes it (reported: up to two minutes). Use "
+                   "NONBLOCK and a deadline of your own, and reset before you submit again",
+                   arguments.timeout));
+        if (board_.starved_submit_is_invalid) {
+            queue_.withdraw(job);
+            return -EINVAL;
+        }
+    }
+    if (options_.real_time) {
+        lock.unlock();
+        std::this_thread::sleep_for(pause_before_reset);
+        lock.lock();
+    }
+    (void)soft_reset(lock, "a blocking SUBMIT timed out");
     return -ETIMEDOUT;
+}
+
+// All cores, whoever asks. A reset during a reset does nothing.
+int RknpuKernel::soft_reset(Lock& lock, const char* why) {
+    if (resetting_) {
+        return 0;
+    }
+    if (options_.real_time) {
+        resetting_ = true;
+        lock.unlock();
+        std::this_thread::sleep_for(reset_duration);
+        lock.lock();
+        resetting_ = false;
+    }
+    queue_.reset(why);
+    return 0;
 }
 
 }  // namespace npu::sim

@@ -34,6 +34,8 @@ struct SimOptions {
     bool real_time = false;    // a job that hangs takes as long to fail as on a board; else it fails at once
     Faults faults;
     const rockchip::ChipProfile* chip = &rockchip::rk3588();
+    Convolver::Options array;  // what silicon does where sources leave a choice; see CoreOptions
+    std::uint64_t most_operations = CoreOptions{}.most_operations;  // of one task; see CoreOptions
     std::uint64_t memory_bytes = 0;  // of all buffer objects together; 0: what the host has
     // The NPU sees what was synchronised to it, and the CPU what was synchronised back. Slower; for tests of clients.
     bool strict_sync = false;
@@ -45,6 +47,9 @@ struct SimOptions {
     std::function<double(const TaskWork&)> task_seconds;
     bool log_findings = true;  // each distinct finding once, as a warning through base/log.h
 };
+
+// How a kernel with these options makes each of its cores.
+CoreOptions core_options(const SimOptions& options, unsigned index);
 
 // The node that a driver has on a board: "/dev/dri/card1", "/dev/accel/accel0".
 const char* usual_path(Driver driver);
