@@ -46,25 +46,25 @@ Extent feature_extent(const Convolution& convolution) {
 
 Extent weight_extent(const Convolution& convolution) {
     const auto base = static_cast<std::int64_t>(convolution.weight_address);
-    return {base, base + static_cast<std::int64_t>(convolution.weight_bytes)};
+    return {base, base + static_cast<std::int64_t>(convolution.weight_memory_bytes)};
 }
 
-void gather_features(const Convolution& convolution, const std::byte* memory, std::byte* rows) {
+void gather_features(const Convolution& convolution, const std::byte* memory, std::byte* pixels) {
     const FeatureStrides strides(convolution);
     const Extent extent = feature_extent(convolution);
     const std::byte* base = memory + (static_cast<std::int64_t>(convolution.feature_address) - extent.begin);
     const std::uint32_t surfaces = strides.surfaces();
-    const std::uint64_t row_bytes = convolution.row_bytes();
+    const std::uint64_t pixel_bytes = convolution.row_bytes();
     for (std::uint32_t h = 0; h < convolution.height; ++h) {
         for (std::uint32_t w = 0; w < convolution.width; ++w) {
             const std::byte* source = base + atom * (strides.line(h) + w);
-            std::byte* row = rows + row_bytes * (std::uint64_t{h} * convolution.width + w);
+            std::byte* pixel = pixels + pixel_bytes * (std::uint64_t{h} * convolution.width + w);
             if (strides.surface == 1) {  // channels of a pixel are contiguous: a row-major matrix
-                std::memcpy(row, source, row_bytes);
+                std::memcpy(pixel, source, pixel_bytes);
                 continue;
             }
             for (std::uint32_t s = 0; s < surfaces; ++s) {
-                std::memcpy(row + std::uint64_t{s} * atom, source + atom * strides.surface * s, atom);
+                std::memcpy(pixel + std::uint64_t{s} * atom, source + atom * strides.surface * s, atom);
             }
         }
     }

@@ -95,7 +95,8 @@ Streams streams_of(const Task& task) {
         streams.reads.push_back({weight_extent(*task.convolution), "weights", CNA::DCOMP_ADDR0::offset});
     }
     if (task.dpu) {
-        streams.writes.push_back({output_extent(*task.dpu), "outputs", DPU::DST_BASE_ADDR::offset});
+        std::ranges::move(dpu_reads(*task.dpu), std::back_inserter(streams.reads));
+        std::ranges::move(dpu_writes(*task.dpu), std::back_inserter(streams.writes));
     }
     if (task.pooling) {
         streams.reads.push_back(pooling_reads(*task.pooling));
@@ -108,13 +109,14 @@ TaskWork work_of(const Task& task) {
     TaskWork work;
     if (task.convolution) {
         const Convolution& convolution = *task.convolution;
-        work.macs = std::uint64_t{convolution.rows()} * convolution.kernels * convolution.channels;
+        work.macs = convolution.macs();
         work.feature_bytes = convolution.data_reuse ? 0 : convolution.feature_bytes();
-        work.weight_bytes = convolution.weight_reuse ? 0 : convolution.weight_bytes;
+        work.weight_bytes = convolution.weight_reuse ? 0 : convolution.weight_memory_bytes;
         work.precision = convolution.input;
     }
     if (task.dpu) {
-        work.output_bytes = task.dpu->output_bytes();
+        work.output_bytes = task.dpu->bytes_written;
+        work.operand_bytes = task.dpu->bytes_read;
     }
     if (task.pooling) {
         work.feature_bytes = task.pooling->bytes_read();
@@ -126,10 +128,14 @@ TaskWork work_of(const Task& task) {
 }  // namespace
 
 Core::Core(const CoreOptions& options)
-    : options_(options), registers_(options.poison_seed + options.index), convolver_(*options.kernels) {}
+    : options_(options),
+      registers_(options.poison_seed + options.index),
+      convolver_(*options.kernels, options.array),
+      dpu_(options.poison_seed + options.index) {}
 
 void Core::soft_reset() {
     ++resets_;
+    dpu_.reset(options_.poison_seed + options_.index + resets_);
     registers_.poison(options_.poison_seed + options_.index + resets_ * 0x9e3779b9U);
     resident_.reset();
 }
@@ -148,6 +154,10 @@ void Core::apply(std::uint16_t target, std::uint16_t offset, std::uint32_t value
         }
         return;
     }
+    if (options_.chip->registers == rockchip::RegisterMap::rv1106) {
+        rv1106_.apply({target, offset, value}, judge);
+        return;
+    }
     const Block block = block_of(offset);
     if (block == Block::PC || rockchip::block_target(block) != target || !known_register(offset)) {
         judge.refuse(Severity::hang, "command for target 0x%04x, register 0x%04x, value 0x%08x: no such register",
@@ -158,6 +168,9 @@ void Core::apply(std::uint16_t target, std::uint16_t offset, std::uint32_t value
         judge.refuse_register(Severity::hang, offset, value,
                               "the kernel driver owns this register; measured never to complete when a list writes it");
         return;
+    }
+    if (offset == rockchip::reg::DPU::LUT_ACCESS_CFG::offset || offset == rockchip::reg::DPU::LUT_ACCESS_DATA::offset) {
+        dpu_.lut_write(offset, value);  // a command, not a setting: the tables are loaded while the list is read
     }
     registers_.block(block).write(offset, value);
 }
@@ -271,6 +284,9 @@ std::optional<Task> Core::check(std::uint32_t enable, const Memory& memory, Judg
     if (task->convolution) {
         check_reuse(*task->convolution, judge);
     }
+    if (task->dpu) {
+        dpu_.check(*task->dpu, judge);
+    }
     const TaskWork work = work_of(*task);
     if (work.macs > options_.most_operations || work.output_bytes > options_.most_operations) {
         judge.stop(Severity::unmodelled, "a task of %" PRIu64 " multiply-accumulates and %" PRIu64 " output bytes",
@@ -307,7 +323,12 @@ void Core::execute(const Task& task, const Memory& memory) {
         run_pooling(*task.pooling, memory);
         return;
     }
-    dpu_.begin(*task.dpu, memory.from(task.dpu->output_address).data());
+    dpu_.begin(*task.dpu, memory);
+    if (!task.convolution) {
+        dpu_.run_flying();
+        dpu_.finish();
+        return;
+    }
     convolver_.run(*task.convolution,
                    {memory.from(static_cast<std::uint64_t>(feature_extent(*task.convolution).begin)).data(),
                     memory.from(task.convolution->weight_address).data()},
@@ -328,6 +349,26 @@ std::uint32_t Core::start(std::uint32_t enable) {
     return interrupt;
 }
 
+// Runs what the enable word of a list starts; empty when it must not run.
+std::optional<TaskWork> Core::run_task(std::uint32_t enable, const Memory& memory, Judge& judge, KickResult& result) {
+    if (options_.chip->registers == rockchip::RegisterMap::rv1106) {
+        const auto work = run_rv1106_task(rv1106_, enable, memory, judge);
+        result.interrupts = 0x100;
+        rv1106_.poison(options_.poison_seed + result.tasks_finished);
+        return work;
+    }
+    const std::optional<Task> task = check(enable, memory, judge, result.dma_error);
+    if (!task) {
+        return std::nullopt;
+    }
+    execute(*task, memory);
+    result.interrupts = start(enable);
+    if (task->convolution) {
+        resident_ = task->convolution;
+    }
+    return work_of(*task);
+}
+
 KickResult Core::run(const Kick& kick, const Memory& physical) {
     KickResult result;
     if (options_.poison_before_each_kick) {
@@ -341,7 +382,7 @@ KickResult Core::run(const Kick& kick, const Memory& physical) {
     Segment at{.base = kick.base, .amount = kick.amount, .linked = true, .enable = 0};
     for (std::uint32_t number = 0; number < kick.task_number; ++number) {
         Judge judge(options_.index, number, options_.mode);
-        std::optional<Task> task;
+        std::optional<TaskWork> work;
         std::optional<Segment> next;
         if (!at.linked || (at.base == 0 && at.amount == 0)) {
             judge.stop(Severity::hang,
@@ -351,21 +392,15 @@ KickResult Core::run(const Kick& kick, const Memory& physical) {
         } else {
             next = fetch(at, physical, judge);
             if (next) {
-                task = check(next->enable, memory, judge, result.dma_error);
+                work = run_task(next->enable, memory, judge, result);
             }
         }
         std::ranges::move(judge.findings(), std::back_inserter(result.findings));
-        if (!task) {
+        if (!work) {
             return result;
         }
-        execute(*task, memory);
-        TaskWork work = work_of(*task);
-        work.command_words = rockchip::words_fetched(at.amount);
-        result.work.push_back(work);
-        result.interrupts = start(next->enable);
-        if (task->convolution) {
-            resident_ = task->convolution;
-        }
+        work->command_words = rockchip::words_fetched(at.amount);
+        result.work.push_back(*work);
         at = *next;
         ++result.tasks_finished;
     }

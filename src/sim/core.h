@@ -17,6 +17,7 @@
 #include "sim/finding.h"
 #include "sim/memory.h"
 #include "sim/register_state.h"
+#include "sim/rv1106.h"
 #include "sim/task.h"
 
 namespace npu::sim {
@@ -52,6 +53,7 @@ struct CoreOptions {
     std::uint64_t most_operations = std::uint64_t{1} << 50;
     const rockchip::ChipProfile* chip = &rockchip::rk3588();
     const MacKernels* kernels = &best_kernels();
+    Convolver::Options array{};  // what silicon does where sources leave a choice
 };
 
 class Core {
@@ -74,6 +76,7 @@ class Core {
         std::uint32_t enable = 0;
     };
 
+    std::optional<TaskWork> run_task(std::uint32_t enable, const Memory& memory, Judge& judge, KickResult& result);
     std::optional<Segment> fetch(const Segment& from, const Memory& memory, Judge& judge);
     void apply(std::uint16_t target, std::uint16_t offset, std::uint32_t value, Segment& next, Judge& judge);
     std::optional<Task> check(std::uint32_t enable, const Memory& memory, Judge& judge, bool& dma_error) const;
@@ -85,6 +88,7 @@ class Core {
     CoreOptions options_;
     std::uint64_t resets_ = 0;
     RegisterState registers_;
+    Rv1106Registers rv1106_;  // of a chip with that map; the others are not used then
     Convolver convolver_;
     Dpu dpu_;
     std::optional<Convolution> resident_;  // the previous task of this kick: what the CBUF holds

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "base/float_bits.h"
@@ -12,7 +13,7 @@ namespace {
 
 using rockchip::Precision;
 
-constexpr std::uint32_t kernels = 16;  // of a float group
+constexpr std::size_t most_raw_bytes = products_per_rounding * sizeof(float);
 
 template <typename Word>
 Word load(const std::byte* source, std::size_t index) {
@@ -21,72 +22,13 @@ Word load(const std::byte* source, std::size_t index) {
     return word;
 }
 
-void decode(Precision precision, const std::byte* source, std::size_t count, float* values) {
+void decode(Precision precision, const std::byte* source, std::size_t count, double* values) {
     for (std::size_t i = 0; i < count; ++i) {
         switch (precision) {
             case Precision::fp16: values[i] = half_to_float(load<std::uint16_t>(source, i)); break;
             case Precision::bf16: values[i] = bfloat_to_float(load<std::uint16_t>(source, i)); break;
             default: values[i] = truncate_to_tf32(std::bit_cast<float>(load<std::uint32_t>(source, i))); break;
         }
-    }
-}
-
-void multiply_float(const FloatGroup& group) {
-    const FloatFeatures& features = group.features;
-    const std::uint32_t groups = (features.channels + products_per_rounding - 1) / products_per_rounding;
-    const std::size_t element = float_format(group.precision).bytes;
-    std::fill_n(group.sums, std::size_t{features.rows} * kernels, 0.0F);
-    for (std::uint32_t g = 0; g < groups; ++g) {
-        float weights[kernels][products_per_rounding] = {};
-        std::uint8_t spread[kernels] = {};
-        const std::uint32_t pieces = pieces_per_group(group.precision);
-        for (std::uint32_t n = 0; n < kernels; ++n) {
-            std::byte raw[products_per_rounding * sizeof(float)] = {};
-            for (std::uint32_t piece = 0; piece < pieces; ++piece) {
-                const WeightPiece place = weight_piece(group.precision, g * pieces + piece, n);
-                if ((g * pieces + piece) * place.count < features.channels) {
-                    std::memcpy(raw + piece * place.count * element, group.weights + place.offset * element,
-                                place.count * element);
-                }
-            }
-            decode(group.precision, raw, products_per_rounding, weights[n]);
-            spread[n] = float_spread(group.precision, raw, products_per_rounding);
-        }
-        for (std::uint32_t m = 0; m < features.rows; ++m) {
-            const std::size_t at = std::size_t{g} * features.rows + m;
-            for (std::uint32_t n = 0; n < kernels; ++n) {
-                group.sums[std::size_t{m} * kernels + n] +=
-                    group_sum(features.values + at * products_per_rounding, weights[n], features.spread[at], spread[n]);
-            }
-        }
-    }
-}
-
-void multiply_integer(const IntegerGroup& group) {
-    constexpr std::uint32_t block = 32;
-    std::fill_n(group.sums, std::size_t{group.rows} * group.kernels, 0);
-    for (std::uint32_t b = 0; b < group.channels / block; ++b) {
-        for (std::uint32_t m = 0; m < group.rows; ++m) {
-            const std::int16_t* features = group.features + std::size_t{m} * group.channels + std::size_t{b} * block;
-            for (std::uint32_t n = 0; n < group.kernels; ++n) {
-                const std::int8_t* weights = group.weights + (std::size_t{b} * group.kernels + n) * block;
-                std::int32_t sum = 0;  // cannot overflow: K <= 8192 and |product| <= 2^14
-                for (std::uint32_t i = 0; i < block; ++i) {
-                    sum += features[i] * weights[i];
-                }
-                group.sums[std::size_t{m} * group.kernels + n] += sum;
-            }
-        }
-    }
-}
-
-}  // namespace
-
-FloatFormat float_format(Precision precision) {
-    switch (precision) {
-        case Precision::fp16: return {2, 10, 10, 31, 0x7fff};
-        case Precision::bf16: return {2, 7, 7, 255, 0x7fff};
-        default: return {4, 10, 23, 255, 0x7fffe000};  // tf32
     }
 }
 
@@ -114,12 +56,64 @@ std::uint8_t float_spread(Precision precision, const std::byte* source, std::siz
     return static_cast<std::uint8_t>(std::min(highest - lowest + format.mantissa_bits, std::uint32_t{spread_wide}));
 }
 
-float group_sum(const float* a, const float* b, std::uint32_t spread_a, std::uint32_t spread_b) {
+void multiply_float(const FloatGroup& group) {
+    const FloatFeatures& features = group.features;
+    std::fill_n(group.sums, std::size_t{features.rows} * float_kernels, 0.0F);
+    for (std::uint32_t g = 0; g < features.groups; ++g) {
+        double weights[float_kernels][products_per_rounding];
+        std::uint8_t spread[float_kernels];
+        for (std::uint32_t n = 0; n < float_kernels; ++n) {
+            std::byte raw[most_raw_bytes];
+            group_weights(group, g, n, raw);
+            decode(group.precision, raw, products_per_rounding, weights[n]);
+            spread[n] = float_spread(group.precision, raw, products_per_rounding);
+        }
+        for (std::uint32_t m = 0; m < features.rows; ++m) {
+            const std::size_t at = std::size_t{g} * features.rows + m;
+            for (std::uint32_t n = 0; n < float_kernels; ++n) {
+                group.sums[std::size_t{m} * float_kernels + n] +=
+                    group_sum(features.values + at * products_per_rounding, weights[n], features.spread[at], spread[n]);
+            }
+        }
+    }
+}
+
+// Sums of each step in the type of a product, then in that of the result.
+template <typename Group, typename Step>
+void multiply(const Group& group) {
+    constexpr std::uint32_t block = 32;
+    std::fill_n(group.sums, std::size_t{group.rows} * group.kernels, 0);
+    for (std::uint32_t step = 0; step < group.steps; ++step) {
+        for (std::uint32_t m = 0; m < group.rows; ++m) {
+            const std::int16_t* features = group.features + (std::size_t{m} * group.steps + step) * block;
+            for (std::uint32_t n = 0; n < group.kernels; ++n) {
+                const auto* weights = group.weights + (std::size_t{step} * group.kernels + n) * block;
+                Step sum = 0;
+                for (std::uint32_t i = 0; i < block; ++i) {
+                    sum += std::int32_t{features[i]} * weights[i];
+                }
+                group.sums[std::size_t{m} * group.kernels + n] += sum;
+            }
+        }
+    }
+}
+
+}  // namespace
+
+FloatFormat float_format(Precision precision) {
+    switch (precision) {
+        case Precision::fp16: return {2, 10, 10, 31, 0x7fff};
+        case Precision::bf16: return {2, 7, 7, 255, 0x7fff};
+        default: return {4, 10, 23, 255, 0x7fffe000};  // tf32
+    }
+}
+
+float group_sum(const double* a, const double* b, std::uint32_t spread_a, std::uint32_t spread_b) {
     const bool finite = spread_a != spread_not_finite && spread_b != spread_not_finite;
     if (finite && spread_a + spread_b > exact_double_spread) {
         ExactSum sum;
         for (std::uint32_t i = 0; i < products_per_rounding; ++i) {
-            sum.add_product(a[i], b[i]);
+            sum.add_product(static_cast<float>(a[i]), static_cast<float>(b[i]));
         }
         return sum.rounded();
     }
@@ -127,10 +121,60 @@ float group_sum(const float* a, const float* b, std::uint32_t spread_a, std::uin
     double partial[4] = {};
     for (std::uint32_t i = 0; i < products_per_rounding; i += 4) {
         for (std::uint32_t lane = 0; lane < 4; ++lane) {
-            partial[lane] += static_cast<double>(a[i + lane]) * static_cast<double>(b[i + lane]);
+            partial[lane] += a[i + lane] * b[i + lane];
         }
     }
     return static_cast<float>((partial[0] + partial[1]) + (partial[2] + partial[3]));
+}
+
+void group_weights(const FloatGroup& group, std::uint32_t g, std::uint32_t n, std::byte* raw) {
+    const std::uint32_t channels = rockchip::info(group.precision).channels_per_block;
+    const std::uint32_t pieces = products_per_rounding / channels;
+    const std::size_t piece_bytes = std::size_t{channels} * float_format(group.precision).bytes;
+    for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+        const std::uint32_t step = g * pieces + piece;
+        std::byte* to = raw + piece * piece_bytes;
+        if (step < group.steps) {
+            std::memcpy(to, group.weights + (std::size_t{step} * float_kernels + n) * piece_bytes, piece_bytes);
+        } else {
+            std::memset(to, 0, piece_bytes);
+        }
+    }
+}
+
+void deviate_lane_0(const FloatGroup& group) {
+    const FloatFeatures& features = group.features;
+    for (std::uint32_t m = 0; m < features.rows; ++m) {
+        float& total = group.sums[std::size_t{m} * float_kernels];
+        total = 0;
+        for (std::uint32_t g = 0; g < features.groups; ++g) {
+            std::byte raw[most_raw_bytes];
+            double weights[products_per_rounding];
+            group_weights(group, g, 0, raw);
+            decode(group.precision, raw, products_per_rounding, weights);
+            const std::size_t at = std::size_t{g} * features.rows + m;
+            const double* values = features.values + at * products_per_rounding;
+            ExactSum sum;
+            double largest = 0;
+            bool all = true;
+            for (std::uint32_t i = 0; i < products_per_rounding; ++i) {
+                const double product = std::abs(values[i] * weights[i]);
+                all = all && product > 0 && std::isfinite(product);
+                largest = std::max(largest, product);
+            }
+            if (!all) {
+                total += group_sum(values, weights, features.spread[at],
+                                   float_spread(group.precision, raw, products_per_rounding));
+                continue;
+            }
+            for (std::uint32_t i = 0; i < products_per_rounding; ++i) {
+                sum.add_product(static_cast<float>(values[i]), static_cast<float>(weights[i]));
+            }
+            const int above = std::max(std::ilogb(largest) + 28, 0);
+            sum.add_product(-1.0F, std::ldexp(1.0F, above / 4 * 4 - 44));
+            total += sum.rounded();
+        }
+    }
 }
 
 void decode_int4(const std::byte* source, std::size_t count, std::int8_t* values) {
@@ -141,8 +185,28 @@ void decode_int4(const std::byte* source, std::size_t count, std::int8_t* values
     }
 }
 
+void decode_integers(Precision precision, const std::byte* source, std::size_t count, std::int16_t* values) {
+    switch (precision) {
+        case Precision::int4:
+            for (std::size_t i = 0; i < count / 2; ++i) {
+                std::int8_t pair[2];
+                decode_int4(source + i, 2, pair);
+                values[2 * i] = pair[0];
+                values[2 * i + 1] = pair[1];
+            }
+            return;
+        case Precision::int8: std::copy_n(reinterpret_cast<const std::int8_t*>(source), count, values); return;
+        default: std::memcpy(values, source, count * sizeof *values); return;
+    }
+}
+
 const MacKernels& portable_kernels() {
-    static constexpr MacKernels table{"portable", decode, multiply_float, multiply_integer};
+    static constexpr MacKernels table{"portable",
+                                      decode,
+                                      float_spread,
+                                      multiply_float,
+                                      multiply<IntegerGroup, std::int32_t>,
+                                      multiply<WideGroup, std::int64_t>};
     return table;
 }
 

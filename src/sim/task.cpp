@@ -42,6 +42,7 @@ void read_convolution_task(RegisterCheck& check, std::uint32_t enable, const roc
     read_cna(check, chip, convolution);
     read_core(check, convolution);
     task.dpu = read_dpu(check, enable, &convolution);
+    convolution.wants_window_sums = task.dpu->wants_window_sums;
     if (!check.judge.refused()) {
         check_cbuf(check, chip, convolution);
     }

@@ -191,8 +191,17 @@ TEST_F(Chain, KeepsRegistersFromJobToJobUnlessAskedNotTo) {
 }
 
 TEST_F(Chain, CatchesEachSingleForgottenRegisterThatMatters) {
-    // These have no effect in a plain product: burst lengths apart, converter constants behind a bypass.
-    const std::vector<std::uint16_t> inert = {0x1050, 0x1054, 0x1058, 0x105c, 0x1184};
+    // These have no effect in a plain product: burst lengths, constants of the input converter behind its bypass, what
+    // only compressed weights use, and operands of stages that are bypassed.
+    const auto inert = [](std::uint16_t offset) {
+        const std::vector<std::uint16_t> single = {0x1078, 0x1104, 0x1180, 0x1184, 0x4014, 0x4054};
+        const auto within = [offset](std::uint16_t first, std::uint16_t last) {
+            return offset >= first && offset <= last;
+        };
+        return std::ranges::find(single, offset) != single.end() || within(0x1050, 0x105c) || within(0x1140, 0x117c) ||
+               within(0x4044, 0x404c) || within(0x4064, 0x406c) || within(0x4074, 0x407c) || within(0x4090, 0x40ac) ||
+               within(0x4100, 0x412c);
+    };
     const Program full = matmul_program(task(0));
     int caught = 0;
     for (std::uint16_t offset = 0x1008; offset < 0x4200; offset += 4) {
@@ -204,11 +213,12 @@ TEST_F(Chain, CatchesEachSingleForgottenRegisterThatMatters) {
         Core core({});
         place({program});
         const KickResult result = core.run(kick_at(first_list, first_words_, 1), memory_);
-        const bool matters = std::ranges::find(inert, offset) == inert.end();
-        EXPECT_EQ(result.finished, !matters) << std::hex << offset << list_findings(result.findings);
-        caught += result.finished ? 0 : 1;
+        // Registers that programs of others leave at their reset value are not worth a hang, but are said.
+        const bool unnoticed = result.finished && result.findings.empty();
+        EXPECT_EQ(unnoticed, inert(offset)) << std::hex << offset << list_findings(result.findings);
+        caught += unnoticed ? 0 : 1;
     }
-    EXPECT_GT(caught, 60);
+    EXPECT_GT(caught, 40);
 }
 
 TEST_F(Chain, PoisonDiffersByCoreAndReset) {

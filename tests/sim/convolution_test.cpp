@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
+#include "sim/cna_support.h"
 #include "sim/test_support.h"
 
 namespace npu::sim::test {
@@ -208,6 +210,60 @@ TEST(Convolution, SaturatesInt4SumsToInt16) {
     const auto product = read_product(memory, matmul);
     EXPECT_EQ(product[0], 0x7fffU);
     EXPECT_EQ(product[64], 0x8000U);
+}
+
+// A whole program with a window, from command words to the output cube: dense native output, everything bypassed.
+TEST(Convolution, WithAWindowGoesThroughTheWholeMachine) {
+    std::mt19937 random(8);
+    for (const Formats& formats : all_formats) {
+        if (formats.output != Precision::int32 && formats.output != Precision::fp32) {
+            continue;
+        }
+        ConvolutionCase shape;
+        shape.input = formats.input;
+        shape.width = 7, shape.height = 6;
+        shape.channels = formats.k, shape.kernels = shape.output_channels = formats.n;
+        shape.kernel_width = 3, shape.kernel_height = 5;
+        shape.pad_left = 1, shape.pad_top = 2;
+        set_output_size(shape, 1, 2);
+        const Matmul product{.input = formats.input,
+                             .output = formats.output,
+                             .m = shape.pixels(),
+                             .k = shape.channels,
+                             .n = shape.kernels,
+                             .mapping = Mapping::native_wide};
+        Program program = convolution_program(shape);
+        const Program writer = matmul_program(product);
+        for (const std::uint64_t word : writer.words()) {
+            if ((word & 0xf000) == 0x4000) {
+                program.set(static_cast<std::uint16_t>(word), static_cast<std::uint32_t>(word >> 16));
+            }
+        }
+        program.set(0x4030, shape.output_width - 1);
+        program.set(0x4034, shape.output_height - 1);
+        program.set(0x405c, (shape.output_height - 1) << 16 | (shape.output_width - 1));
+        SparseMemory memory;
+        const Tensors tensors = random_tensors(shape, random, Range::full);
+        load_tensors(memory, shape, tensors);
+        memory.map(product.c, product.c_bytes());
+        memory.fill(product.c, std::byte{0xee}, product.c_bytes());
+        const KickResult result = run(memory, program);
+        ASSERT_TRUE(result.finished) << list_findings(result.findings);
+        const Sums expected = expected_sums(shape, tensors);
+        const std::vector<std::uint32_t> got = read_product(memory, product);
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            float value = 0;
+            if (shape.floating()) {
+                value = expected.floats[i];
+            } else if (formats.output == Precision::fp32) {
+                value = static_cast<float>(expected.integers[i]);
+            } else {
+                ASSERT_EQ(got[i], static_cast<std::uint32_t>(expected.integers[i]));
+                continue;
+            }
+            ASSERT_EQ(got[i], std::bit_cast<std::uint32_t>(value)) << rockchip::info(formats.input).name << " " << i;
+        }
+    }
 }
 
 TEST(Convolution, CountsItsWorkAndTraffic) {

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/float_bits.h"
 #include "sim/test_support.h"
 
 namespace npu::sim::test {
@@ -172,18 +174,43 @@ TEST(GoldenPrograms, GiveAnotherProductWhenOneAddressIsOff) {
     }
 }
 
-TEST(GoldenPrograms, WithElementWiseAccumulationAreRefusedWithTheReason) {
+// The partial sums of an earlier slice of K are added in the DPU: rounded to fp32, then to the output's fp16.
+TEST(GoldenPrograms, WithElementWiseAccumulationAddTheOperandBitForBit) {
     NEED_TEST_DATA();
     const Golden golden = load("rocketgen_f16_f16_M16_K64_N32_ewaccum.json");
     std::mt19937 random(3);
-    SparseMemory memory;
-    load_operands(memory, golden.shape, random_operands(golden.shape, random, Range::moderate));
-    const KickResult result = run(golden, memory, 0, 1);
-    EXPECT_FALSE(result.finished);
-    EXPECT_EQ(result.tasks_finished, 0U);
-    EXPECT_TRUE(has_finding(result.findings, Severity::hang, {"DPU.EW_CFG", "0x108202c0", "element-wise"}))
-        << list_findings(result.findings);
-    EXPECT_EQ(read_product(memory, golden.shape), std::vector<std::uint32_t>(16 * 32, 0xeeee)) << "nothing is written";
+    for (const Range range : {Range::full, Range::moderate}) {
+        SparseMemory memory;
+        // Sums that a half can hold; addends of every size.
+        const Operands operands = random_operands(golden.shape, random, Range::moderate);
+        load_operands(memory, golden.shape, operands);
+        Matmul partial = golden.shape;  // the same layout as the output
+        partial.c = first_value(golden.tasks[0], 0x5018);
+        const std::size_t count = std::size_t{partial.m} * partial.n;
+        const auto addends = random_codes(Precision::fp16, count, random, range);
+        memory.map(partial.c, partial.c_bytes());
+        for (std::uint32_t i = 0; i < count; ++i) {
+            write_element(memory.at(partial.c), partial.c_bit(i / partial.n, i % partial.n), 16, addends[i]);
+        }
+        Matmul wide = golden.shape;
+        wide.output = Precision::fp32;
+        const auto sums = reference_product(wide, operands);
+        std::vector<std::uint32_t> wanted;
+        std::size_t changed = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            const float sum = std::bit_cast<float>(sums[i]);
+            const auto total =
+                static_cast<float>(static_cast<double>(sum) + half_to_float(static_cast<std::uint16_t>(addends[i])));
+            wanted.push_back(float_to_half(total));
+            changed += wanted.back() != float_to_half(sum) ? 1U : 0;
+        }
+        EXPECT_GT(changed, count / 10) << "the operand must matter";
+        const KickResult result = run(golden, memory, 0, 1);
+        ASSERT_TRUE(result.finished) << list_findings(result.findings);
+        EXPECT_EQ(read_product(memory, golden.shape), wanted);
+        ASSERT_EQ(result.work.size(), 1U);
+        EXPECT_EQ(result.work[0].operand_bytes, count * 2);
+    }
 }
 
 TEST(GoldenPrograms, ThatReuseWeightsAreRefusedWithoutTheTaskThatLoadsThem) {

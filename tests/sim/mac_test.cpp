@@ -99,6 +99,8 @@ std::vector<std::uint32_t> codes_of_range(Precision precision, std::size_t count
     return codes;
 }
 
+std::vector<float> as_floats(const double (&values)[32]) { return {std::begin(values), std::end(values)}; }
+
 TEST(GroupSum, IsExactOnBothSidesOfTheBoundWhereDoubleArithmeticTakesOver) {
     std::mt19937 random(2);
     for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::tf32}) {
@@ -108,14 +110,16 @@ TEST(GroupSum, IsExactOnBothSidesOfTheBoundWhereDoubleArithmeticTakesOver) {
         for (int round = 0; round < 30000; ++round) {
             const auto code_a = as_bytes(precision, codes_of_range(precision, 32, random() % limit, random));
             const auto code_b = as_bytes(precision, codes_of_range(precision, 32, random() % limit, random));
-            float a[32];
-            float b[32];
+            double a[32];
+            double b[32];
             portable_kernels().decode(precision, code_a.data(), 32, a);
             portable_kernels().decode(precision, code_b.data(), 32, b);
-            const std::uint8_t spread_a = float_spread(precision, code_a.data(), 32);
-            const std::uint8_t spread_b = float_spread(precision, code_b.data(), 32);
+            const std::uint8_t spread_a = portable_kernels().spread(precision, code_a.data(), 32);
+            const std::uint8_t spread_b = portable_kernels().spread(precision, code_b.data(), 32);
             ++(spread_a + spread_b <= static_cast<int>(exact_double_spread) ? fast : slow);
-            ASSERT_EQ(bits(group_sum(a, b, spread_a, spread_b)), bits(reference_group_sum(a, b, 32)))
+            const auto x = as_floats(a);
+            const auto y = as_floats(b);
+            ASSERT_EQ(bits(group_sum(a, b, spread_a, spread_b)), bits(reference_group_sum(x.data(), y.data(), 32)))
                 << rockchip::info(precision).name << " round " << round;
         }
         EXPECT_GT(fast, 1000);
@@ -125,18 +129,18 @@ TEST(GroupSum, IsExactOnBothSidesOfTheBoundWhereDoubleArithmeticTakesOver) {
 
 // Control: with the bound ignored, double arithmetic does go wrong on such data.
 TEST(GroupSum, WouldBeWrongInDoubleBeyondTheBound) {
-    float a[32] = {};
-    float b[32] = {};
-    a[0] = 0x1p15F, b[0] = 0x1p15F;
-    a[1] = 0x1p-24F, b[1] = 0x1p-24F;
-    a[2] = -0x1p15F, b[2] = 0x1p15F;
-    a[4] = 0x1p7F, b[4] = 0x1p0F;
-    EXPECT_EQ(group_sum(a, b, 60, 60), reference_group_sum(a, b, 32));
-    float tie_a[32] = {};
-    float tie_b[32] = {};
-    tie_a[0] = 0x1p15F, tie_b[0] = 0x1p15F;
-    tie_a[4] = 0x1p3F, tie_b[4] = 0x1p3F;      // half an ulp of 2^30
-    tie_a[8] = 0x1p-24F, tie_b[8] = 0x1p-24F;  // decides the tie, lost in double
+    double a[32] = {};
+    double b[32] = {};
+    a[0] = 0x1p15, b[0] = 0x1p15;
+    a[1] = 0x1p-24, b[1] = 0x1p-24;
+    a[2] = -0x1p15, b[2] = 0x1p15;
+    a[4] = 0x1p7, b[4] = 0x1p0;
+    EXPECT_EQ(group_sum(a, b, 60, 60), reference_group_sum(as_floats(a).data(), as_floats(b).data(), 32));
+    double tie_a[32] = {};
+    double tie_b[32] = {};
+    tie_a[0] = 0x1p15, tie_b[0] = 0x1p15;
+    tie_a[4] = 0x1p3, tie_b[4] = 0x1p3;      // half an ulp of 2^30
+    tie_a[8] = 0x1p-24, tie_b[8] = 0x1p-24;  // decides the tie, lost in double
     EXPECT_EQ(group_sum(tie_a, tie_b, 60, 60), 0x1p30F + 0x1p7F);
     EXPECT_EQ(group_sum(tie_a, tie_b, 0, 0), 0x1p30F);
 }
@@ -151,19 +155,22 @@ struct FloatCase {
 std::vector<float> multiply(const MacKernels& kernels, Precision precision, const FloatCase& data) {
     const std::uint32_t groups = (data.channels + 31) / 32;
     const std::size_t size = float_format(precision).bytes;
-    std::vector<float> values(std::size_t{groups} * data.rows * 32);
+    std::vector<double> values(std::size_t{groups} * data.rows * 32);
     std::vector<std::uint8_t> spread(std::size_t{groups} * data.rows);
     for (std::uint32_t m = 0; m < data.rows; ++m) {
         for (std::uint32_t g = 0; g < groups; ++g) {
             const std::byte* source = data.features.data() + (std::size_t{m} * data.channels + g * 32) * size;
             const std::uint32_t count = std::min(32U, data.channels - g * 32);
             kernels.decode(precision, source, count, &values[(std::size_t{g} * data.rows + m) * 32]);
-            spread[std::size_t{g} * data.rows + m] = float_spread(precision, source, count);
+            spread[std::size_t{g} * data.rows + m] = kernels.spread(precision, source, count);
         }
     }
     std::vector<float> sums(std::size_t{data.rows} * 16, 99.0F);
-    kernels.multiply_float(
-        {{values.data(), spread.data(), data.rows, data.channels}, precision, data.weights.data(), sums.data()});
+    kernels.multiply_float({{values.data(), spread.data(), data.rows, groups},
+                            precision,
+                            data.weights.data(),
+                            data.channels / rockchip::info(precision).channels_per_block,
+                            sums.data()});
     return sums;
 }
 
@@ -237,7 +244,7 @@ TEST(FastKernels, EqualThePortableOnesOnIntegersWithExtremes) {
     }
     std::mt19937 random(4);
     for (const std::uint32_t kernels : {32U, 64U}) {
-        for (const std::uint32_t rows : {1U, 3U, 4U, 7U, 9U}) {
+        for (const std::uint32_t rows : {1U, 3U, 4U, 7U, 9U, 16U, 23U}) {
             const std::uint32_t channels = 8192;
             std::vector<std::int16_t> features(std::size_t{rows} * channels);
             std::vector<std::int8_t> weights(std::size_t{kernels} * channels);
@@ -253,7 +260,7 @@ TEST(FastKernels, EqualThePortableOnesOnIntegersWithExtremes) {
             }
             std::vector<std::int32_t> expected(std::size_t{rows} * kernels);
             std::vector<std::int32_t> got(expected.size(), 1);
-            IntegerGroup group{features.data(), weights.data(), rows, channels, kernels, expected.data()};
+            IntegerGroup group{features.data(), weights.data(), rows, channels / 32, kernels, expected.data()};
             portable_kernels().multiply_integer(group);
             group.sums = got.data();
             avx2_kernels()->multiply_integer(group);

@@ -282,6 +282,7 @@ std::vector<std::uint32_t> random_codes(Precision precision, std::size_t count, 
     std::vector<std::uint32_t> extremes;
     switch (precision) {
         case Precision::int8: extremes = {0x80, 0x7f, 0, 0xff}; break;
+        case Precision::int16: extremes = {0x8000, 0x7fff, 0, 0xffff}; break;
         case Precision::int4: extremes = {8, 7, 0, 15}; break;
         case Precision::fp16: extremes = {0x7bff, 0xfbff, 0x0001, 0x8001, 0x03ff, 0x0400, 0, 0x8000}; break;
         case Precision::bf16: extremes = {0x7f7f, 0xff7f, 0x0001, 0x8001, 0, 0x8000}; break;
