@@ -8,11 +8,17 @@
 // are kept, so a task may inherit registers from the task two positions earlier, which is what the silicon does;
 // a register that nobody wrote in this chain holds whatever the previous client left there, and is refused.
 //
-// Every register value and every address extent is derived here from the registers alone: this is a reading of the
-// hardware independent of the generator and of the simulator. The rules and their sources stand in
-// checker_words.cpp (chain and words), checker_task.cpp (values), checker_cbuf.cpp (on-chip buffer) and
-// checker_memory.cpp (addresses). Sources: register manual chapter 36, both kernel drivers, captured programs,
-// published measurements; each rule says which.
+// Three kinds of task are understood: convolutions and matmuls (CNA, CORE and DPU fire, with or without DPU_RDMA),
+// flying element-wise tasks (DPU and DPU_RDMA) and pooling (PPU and PPU_RDMA). Every register value and every address
+// extent is derived here from the registers alone: this is a reading of the hardware independent of the generator and
+// of the simulator. One file holds one idea:
+//   checker_words        tails, targets, register groups        checker_stages       BS, BN and weight zero point
+//   checker_values       which registers must be written        checker_elementwise  EW stage and lookup tables
+//   checker_convolution  plane, channels, kernels               checker_operands     DPU_RDMA
+//   checker_cbuf         on-chip buffer, reuse                  checker_pooling      PPU and PPU_RDMA
+//   checker_output       formats, output converter, writer      checker_memory       addresses and overlaps
+// Sources: register manual chapter 36, both kernel drivers, captured programs, published measurements; each violation
+// names the one behind it.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +45,18 @@ inline constexpr char dma_error[] = "DMA error";
 inline constexpr char not_understood[] = "refused as not understood";
 }  // namespace consequence
 
+// What a rule rests on; `Violation::source` points to one of these.
+namespace source {
+inline constexpr char manual[] = "register manual";
+inline constexpr char kernel[] = "kernel driver source";
+inline constexpr char programs[] = "captured and hardware-tested programs";
+inline constexpr char measured[] = "published measurement";
+inline constexpr char layout[] = "address model that fits every captured program";
+inline constexpr char inferred[] = "inferred from published facts";
+inline constexpr char submission[] = "the submission itself";
+inline constexpr char none[] = "no source explains it";
+}  // namespace source
+
 // A device buffer that the job may touch.
 struct CheckBuffer {
     std::uint64_t iova = 0;
@@ -56,6 +74,8 @@ struct CheckInput {
     std::uint32_t interrupt_mask = interrupt_dpu;  // of the last task
     std::span<const CheckBuffer> buffers;          // all of the job's, commands included; empty: not known, not checked
     bool mainline_driver = false;                  // one task per submission, and DPU_RDMA must always be programmed
+    bool batched = false;          // mainline driver with the patch that submits chains (interface 1.1 and later)
+    bool words_iova_known = true;  // false: words_iova was made up, so nothing can be said about what lies there
 };
 
 struct Violation {
@@ -63,8 +83,9 @@ struct Violation {
     std::size_t task = 0;      // position in the chain
     std::uint16_t offset = 0;  // register; chain faults name the PC register they concern
     std::uint32_t value = 0;
-    std::string message;  // names task, register, value, bound and consequence
+    std::string message;  // names task, register, value, bound, consequence and source
     const char* consequence = "";
+    const char* source = "";
 };
 
 // All violations, in order of task. Reading stops at a task whose successor cannot be found, and keeps at most

@@ -1,39 +1,63 @@
-// What one task computes, read from its registers, and the rules about their values: everything that two registers
-// say twice must agree, every stage that a matmul does not use must be bypassed. Internal to the checker.
+// What one task does, read from its registers: where it reads, where it writes and, for a convolution, what lies in the
+// on-chip buffer. Internal to the checker.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "rockchip/checker_convolution.h"
 #include "rockchip/checker_findings.h"
 
 namespace npu::rockchip::check {
 
-// A 1x1 convolution as the registers state it. The plane of width x height pixels holds the M rows of a matmul.
-struct Matmul {
-    Precision input = Precision::int8;
-    Precision output = Precision::int32;
-    std::uint32_t width = 0, height = 0;
-    std::uint32_t channels = 0;       // K
-    std::uint32_t kernels = 0;        // N
-    bool single_line = false;         // GROUP_LINE_OFF: lines addressed one by one, not in groups of four
-    std::int64_t line_stride = 0;     // feature lines, atoms
-    std::int64_t surface_stride = 0;  // feature surfaces, atoms, signed
-    std::uint32_t feature_address = 0, weight_address = 0, output_address = 0;
-    std::uint64_t feature_bytes = 0;  // dense, without strides
-    std::uint64_t weight_bytes = 0;
-    std::uint32_t output_surface_stride = 0;  // bytes between surfaces of a group
-    std::uint32_t output_group_stride = 0;    // bytes between groups
-    std::uint32_t output_notch = 0;           // atoms skipped per line
-    std::uint32_t surfaces_per_group = 0;
-    std::uint32_t cbuf_con0 = 0, cbuf_con1 = 0;
+// Bytes [begin, end) around everything that is touched; begin may be below 0 and end above 2^32 if a stride leads there.
+struct Extent {
+    std::int64_t begin = 0, end = 0;
+    [[nodiscard]] bool overlaps(const Extent& other) const { return begin < other.end && other.begin < end; }
 };
 
-// Reads the task that `enable` fires. Empty when so much is wrong that the other rules would only echo it.
-std::optional<Matmul> read_matmul(const RegisterFile& file, std::uint32_t enable, const ChipProfile& chip,
-                                  Findings& findings);
+// Where the output goes. The writer cuts channels into surfaces of 16 bytes per pixel and surfaces into groups:
+//   surface s, line h, pixel w:  address + (s / per_group) * group_stride + (s % per_group) * surface_stride
+//                                        + 16 * (h * (width + notch) + w)
+struct Writer {
+    Field address_field, notch_field, surface_field, group_field;
+    std::int64_t address = 0;
+    std::int64_t width = 0, height = 0;
+    std::int64_t notch = 0;  // atoms after each line
+    std::int64_t surfaces = 0, per_group = 1;
+    std::int64_t surface_stride = 0, group_stride = 0;  // bytes
+    bool dense = false;  // transposed output: some order within one run of surfaces * width * height atoms
+
+    [[nodiscard]] std::int64_t groups() const { return (surfaces + per_group - 1) / per_group; }
+    [[nodiscard]] std::int64_t surface_address(std::int64_t surface) const {
+        return address + surface / per_group * group_stride + surface % per_group * surface_stride;
+    }
+};
+
+// One operand in memory.
+struct Operand {
+    Extent extent;
+    Field address_field;
+    const char* name;                       // "features", for "its own features"
+    bool may_be_overwritten_there = false;  // results may replace it when they begin at the same address
+};
+
+struct Task {
+    Writer writer;
+    std::vector<Operand> operands;
+    std::optional<Convolution> convolution;
+};
+
+// Reads the task that `enable` fires: a convolution, an element-wise task or pooling. Empty when so much is wrong that
+// the other rules would only echo it.
+std::optional<Task> read_task(const RegisterFile& file, std::uint32_t enable, const ChipProfile& chip,
+                              Findings& findings);
 
 // CBUF rules: banks, capacity, entries, reuse. `previous` is the task before it in the same chain, or nullptr.
-void check_cbuf(const Matmul& task, const Matmul* previous, const ChipProfile& chip, Findings& findings);
+void check_cbuf(const Convolution& task, const Convolution* previous, const ChipProfile& chip, Findings& findings);
+
+// PPU and PPU_RDMA: the output and the operand of a pooling task.
+std::optional<Task> read_pooling(const Reader& reader);
 
 }  // namespace npu::rockchip::check

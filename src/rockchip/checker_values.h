@@ -1,7 +1,5 @@
-// Which registers a matmul must write, and which values are the same in every one. Internal to the checker.
+// Which registers a task must write, and which fields no source explains. Internal to the checker.
 #pragma once
-
-#include <cstdint>
 
 #include "rockchip/checker_findings.h"
 
@@ -10,9 +8,9 @@ namespace npu::rockchip::check {
 // Registers survive jobs and processes. One that this chain did not write, in the group that the task uses, holds a
 // stranger's value: refused when it acts, warned about when the stage that reads it is bypassed. False when a
 // register that acts is missing.
-bool check_written(const RegisterFile& file, std::uint32_t enable, Findings& findings);
+bool check_written(const Reader& reader);
 
-// Stages and modes that no matmul uses: bypassed or zero, as every captured and generated program has them.
-void check_fixed_values(const RegisterFile& file, std::uint32_t enable, Findings& findings);
+// Fields that are 0 in every program and that no source explains.
+void check_unexplained(const Reader& reader);
 
 }  // namespace npu::rockchip::check

@@ -23,10 +23,11 @@ struct Tail {
 
 Tail read_tail(std::span<const std::uint64_t> tail, Findings& findings);
 
-// Whether the blocks that fire form an operation that the checker understands: a convolution or matmul.
-bool check_enable(std::uint32_t enable, bool mainline_driver, Findings& findings);
+// Whether the blocks that fire form an operation that is understood, and that the driver of `input` completes.
+bool check_enable(std::uint32_t enable, const CheckInput& input, Findings& findings);
 
-// DPU and, when it fires, DPU_RDMA must be armed with S_POINTER = 0xe at the head of their writes in this body.
+// The blocks whose pointers a command list must arm (DPU, DPU_RDMA, PPU, PPU_RDMA) must be armed in this body, before
+// their other writes.
 void check_pointers(std::span<const std::uint64_t> body, std::uint32_t enable, Findings& findings);
 
 }  // namespace npu::rockchip::check

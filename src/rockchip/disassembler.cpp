@@ -20,22 +20,8 @@ constexpr BitName enable_names[] = {
     {enable_bit::dpu_rdma, "DPU_RDMA"}, {enable_bit::ppu, "PPU"},   {enable_bit::ppu_rdma, "PPU_RDMA"},
 };
 
-std::string enable_text(std::uint32_t value) {
-    std::string text = format("enable 0x%02x:", value);
-    for (const BitName& entry : enable_names) {
-        if ((value & entry.bit) != 0) {
-            text += format(" %s", entry.name);
-            value &= ~entry.bit;
-        }
-    }
-    if (value != 0) {
-        text += format(" unknown bits 0x%x", value);
-    }
-    return text;
-}
-
 std::string field_text(const RegisterInfo& info, const FieldInfo& field, std::uint32_t value) {
-    const Field reader{info.offset, field.high, field.low, field.name};
+    const Field reader = field_of(info, field);
     const std::uint32_t content = reader.of(value);
     if (content == 0) {
         return {};
@@ -50,16 +36,9 @@ std::string field_text(const RegisterInfo& info, const FieldInfo& field, std::ui
 
 std::string register_text(const RegisterInfo& info, std::uint32_t value) {
     std::string text = format("%s.%s = 0x%08x", block_name(info.block), info.name, value);
-    std::uint32_t unexplained = value;
-    for (const FieldInfo& field : info.fields) {
-        if (field.high - field.low < 31) {  // a field that is the register itself says nothing more
-            text += field_text(info, field, value);
-        }
-        const Field reader{info.offset, field.high, field.low, field.name};
-        unexplained &= ~(reader.maximum() << field.low);
-    }
-    if (unexplained != 0) {
-        text += format("  outside every field: 0x%08x", unexplained);
+    text += disassemble_fields(info, value);
+    if (const std::uint32_t outside = bits_outside_fields(info, value); outside != 0) {
+        text += format("  outside every field: 0x%08x", outside);
     }
     return text;
 }
@@ -69,7 +48,7 @@ bool is_tail(std::span<const std::uint64_t> tail) {
     const Command amount = decode(tail[1]);
     const Command separator = decode(tail[2]);
     const Command enable = decode(tail[3]);
-    return (tail[0] == 0 || (next.target == target::pc && next.offset == offset_pc_base_address)) &&
+    return (is_padding(tail[0]) || (next.target == target::pc && next.offset == offset_pc_base_address)) &&
            amount.target == target::pc && amount.offset == offset_pc_register_amounts &&
            separator == Command{target::separator, 0, 0} && enable.target == target::enable;
 }
@@ -88,18 +67,56 @@ TaskView view_task(std::span<const std::uint64_t> words, std::size_t first, std:
     if (is_tail(tail)) {
         task.has_tail = true;
         task.body_words -= tail_words;
-        task.next_address = decode(tail[0]).value;
+        task.next_address = decode(tail[0]).value;  // 0 in padding
         task.next_amount = decode(tail[1]).value;
-        task.chained = tail[0] != 0 && task.next_amount != 0;
+        task.chained = !is_padding(tail[0]) && task.next_amount != 0;
     }
     return task;
 }
 
 }  // namespace
 
+std::string register_label(std::uint16_t offset) {
+    const RegisterInfo* info = find_register(offset);
+    return info != nullptr ? format("%s.%s", block_name(info->block), info->name)
+                           : format("unknown register 0x%04x", offset);
+}
+
+std::string enabled_blocks(std::uint32_t enable) {
+    std::string text;
+    const auto add = [&](const std::string& part) { text += (text.empty() ? "" : " ") + part; };
+    for (const BitName& entry : enable_names) {
+        if ((enable & entry.bit) != 0) {
+            add(entry.name);
+            enable &= ~entry.bit;
+        }
+    }
+    if (enable != 0) {
+        add(format("unknown bits 0x%x", enable));
+    }
+    return text;
+}
+
+std::string disassemble_fields(const RegisterInfo& info, std::uint32_t value) {
+    std::string text;
+    for (const FieldInfo& field : info.fields) {
+        if (field.high - field.low < 31) {
+            text += field_text(info, field, value);
+        }
+    }
+    return text;
+}
+
+std::uint32_t bits_outside_fields(const RegisterInfo& info, std::uint32_t value) {
+    for (const FieldInfo& field : info.fields) {
+        value &= ~(field_of(info, field).maximum() << field.low);
+    }
+    return value;
+}
+
 std::string disassemble_word(std::uint64_t word, bool with_meaning) {
-    if (word == 0) {
-        return "padding";
+    if (is_padding(word)) {
+        return word == 0 ? "padding" : "padding (target 0x0001)";
     }
     const Command command = decode(word);
     if (command.target == target::separator) {
@@ -109,7 +126,7 @@ std::string disassemble_word(std::uint64_t word, bool with_meaning) {
     }
     if (command.target == target::enable) {
         return command.offset == offset_enable
-                   ? enable_text(command.value)
+                   ? format("enable 0x%02x: %s", command.value, enabled_blocks(command.value).c_str())
                    : format("enable at unknown offset 0x%04x, value 0x%08x", command.offset, command.value);
     }
     const RegisterInfo* info = find_register(command.offset);
@@ -144,7 +161,7 @@ std::vector<TaskView> split_tasks(std::span<const std::uint64_t> words) {
     std::vector<TaskView> tasks;
     std::size_t first = 0;
     while (first < words.size()) {
-        if (words[first] == 0) {
+        if (is_padding(words[first])) {
             ++first;
             continue;
         }
@@ -153,7 +170,7 @@ std::vector<TaskView> split_tasks(std::span<const std::uint64_t> words) {
             ++end;
         }
         if (end == words.size()) {  // no enable: what is left, without the padding after it
-            while (words[end - 1] == 0) {
+            while (is_padding(words[end - 1])) {
                 --end;
             }
             tasks.push_back(view_task(words, first, end));

@@ -12,7 +12,27 @@
 #include <string>
 #include <vector>
 
+#include "rockchip/command.h"
+#include "rockchip/registers.h"
+
 namespace npu::rockchip {
+
+// Words that do nothing: the all-zero word, and target 0x0001 with nothing else, which one generator ends tasks with.
+constexpr bool is_padding(std::uint64_t word) { return word == 0 || word == std::uint64_t{0x0001} << 48; }
+
+// "CNA.CBUF_CON0", or "unknown register 0x2010".
+std::string register_label(std::uint16_t offset);
+
+// The names of the blocks that an enable value fires: "CNA CORE DPU"; bits that name no block follow as
+// "unknown bits 0x82". Empty for 0.
+std::string enabled_blocks(std::uint32_t enable);
+
+// The fields of a value that are not zero: "  WEIGHT_BANK=11  DATA_BANK=1". A field that is the whole register is
+// left out, because it says nothing more.
+std::string disassemble_fields(const RegisterInfo& info, std::uint32_t value);
+
+// Bits of a value that lie in no field of the register.
+std::uint32_t bits_outside_fields(const RegisterInfo& info, std::uint32_t value);
 
 // One command without index and word: "CNA.CBUF_CON0 = 0x000000b1  WEIGHT_BANK=11 DATA_BANK=1". Fields that are
 // zero are left out; `with_meaning` adds the register's meaning after a semicolon, where the table has one.
@@ -33,7 +53,7 @@ struct TaskView {
     std::uint32_t enable = 0;  // 0 when the stream ends without an enable word
 };
 
-// Cuts a stream after every enable word. All-zero words between tasks are padding and belong to no task.
+// Cuts a stream after every enable word. Padding between tasks belongs to no task.
 std::vector<TaskView> split_tasks(std::span<const std::uint64_t> words);
 
 }  // namespace npu::rockchip

@@ -18,7 +18,7 @@ struct FieldRow {
 
 constexpr FieldRow field_rows[] = {
 #define NPU_REGISTER(block, name, offset, meaning)
-#define NPU_FIELD(block, register_, name, high, low) {Block::block, #register_, {#name, high, low}},
+#define NPU_FIELD(block, register_, name, high, low, meaning) {Block::block, #register_, {#name, high, low, meaning}},
 #include "rockchip/registers.def"
 #undef NPU_REGISTER
 #undef NPU_FIELD
@@ -26,7 +26,7 @@ constexpr FieldRow field_rows[] = {
 
 constexpr RegisterInfo register_rows[] = {
 #define NPU_REGISTER(block, name, offset, meaning) {Block::block, #name, offset, meaning, {}},
-#define NPU_FIELD(block, register_, name, high, low)
+#define NPU_FIELD(block, register_, name, high, low, meaning)
 #include "rockchip/registers.def"
 #undef NPU_REGISTER
 #undef NPU_FIELD
@@ -83,6 +83,10 @@ const RegisterInfo* find_register(std::uint16_t offset) {
     const auto& registers = table().registers;
     const auto found = std::ranges::lower_bound(registers, offset, {}, &RegisterInfo::offset);
     return found != registers.end() && found->offset == offset ? &*found : nullptr;
+}
+
+Field field_of(const RegisterInfo& info, const FieldInfo& field) {
+    return {info.offset, field.high, field.low, field.name};
 }
 
 }  // namespace npu::rockchip

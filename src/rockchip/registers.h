@@ -20,13 +20,14 @@ struct FieldInfo {
     const char* name;
     std::uint8_t high;
     std::uint8_t low;
+    const char* meaning;
 };
 
 struct RegisterInfo {
     Block block;
     const char* name;
     std::uint16_t offset;
-    const char* meaning;                // may be empty
+    const char* meaning;
     std::span<const FieldInfo> fields;  // as listed, high bits first within most registers
 };
 
@@ -35,6 +36,10 @@ std::span<const RegisterInfo> register_table();
 
 // nullptr when no such register is known.
 const RegisterInfo* find_register(std::uint16_t offset);
+
+// The field as something that reads and writes values of its register.
+struct Field;
+Field field_of(const RegisterInfo& info, const FieldInfo& field);
 
 // A field value on its way into a register: fields of one register are joined with `|`.
 struct RegisterValue {
@@ -80,7 +85,7 @@ namespace reg {
     namespace block::name {                          \
     inline constexpr std::uint16_t offset = offset_; \
     }
-#define NPU_FIELD(block, register_, name, high, low)                      \
+#define NPU_FIELD(block, register_, name, high, low, meaning_)            \
     namespace block::register_ {                                          \
     inline constexpr Field name{offset, high, low, #register_ "." #name}; \
     }

@@ -1,38 +1,8 @@
-// Rules about submissions, chains, tails, words and register groups.
-#include <gtest/gtest.h>
-
-#include <random>
-
-#include "rockchip/sample_program.h"
+// Rules about submissions, chains, tails and words.
+#include "rockchip/sample_chain.h"
 
 namespace npu::rockchip::test {
 namespace {
-
-const SampleShape first_tile{.output_address = 0x01800000};
-const SampleShape second_tile{.output_address = 0x01900000};
-const SampleShape third_tile{.output_address = 0x01a00000};
-
-// The one violation at `offset` whose message has `message` in it; fails the test when there is none.
-void expect_violation(const std::vector<Violation>& violations, Severity severity, std::uint16_t offset,
-                      const char* consequence, const char* message, std::size_t task = 0) {
-    for (const Violation& violation : violations) {
-        if (violation.offset == offset && violation.message.find(message) != std::string::npos) {
-            EXPECT_EQ(violation.severity, severity) << violation.message;
-            EXPECT_STREQ(violation.consequence, consequence) << violation.message;
-            EXPECT_EQ(violation.task, task) << violation.message;
-            return;
-        }
-    }
-    ADD_FAILURE() << "nothing says '" << message << "' about register " << std::hex << offset << ":\n"
-                  << messages(violations);
-}
-
-void expect_refusal(const std::vector<Violation>& violations, std::uint16_t offset, const char* consequence,
-                    const char* message, std::size_t task = 0) {
-    expect_violation(violations, Severity::refuse, offset, consequence, message, task);
-}
-
-SampleProgram chain() { return SampleProgram({first_tile, second_tile, third_tile}); }
 
 TEST(CheckerChain, a_sound_chain_of_three_tasks_passes) {
     SampleProgram program = chain();
@@ -70,7 +40,7 @@ TEST(CheckerChain, an_interrupt_mask_that_is_not_whole_pairs_or_of_another_block
     }
     for (const std::uint32_t mask : {0xc00U, 0x3U, 0xf00U}) {
         program.input.interrupt_mask = mask;
-        expect_refusal(program.check(), 0x0020, consequence::hangs, "completes with the DPU pair 0x300");
+        expect_refusal(program.check(), 0x0020, consequence::hangs, "completes with the DPU pair 0x300", 2);
     }
 }
 
@@ -91,6 +61,22 @@ TEST(CheckerChain, the_mainline_driver_takes_one_task_at_a_time_with_dpu_rdma) {
     SampleProgram with_rdma = sample({.rdma = true});
     with_rdma.input.mainline_driver = true;
     EXPECT_TRUE(with_rdma.check().empty());
+}
+
+TEST(CheckerChain, a_patched_mainline_driver_takes_chains) {
+    SampleShape second = second_tile;
+    second.rdma = true;
+    SampleProgram program = SampleProgram({{.rdma = true}, second});
+    program.input.mainline_driver = true;
+    expect_refusal(program.check(), 0x0030, consequence::hangs, "follows no chain unless it is patched");
+    program.input.batched = true;
+    EXPECT_TRUE(program.check().empty()) << messages(program.check());
+}
+
+TEST(CheckerTail, the_other_word_that_does_nothing_may_end_a_chain) {
+    SampleProgram program = sample(first_tile);
+    program.words[program.task().body.size()] = std::uint64_t{0x0001} << 48;
+    EXPECT_TRUE(program.check().empty()) << messages(program.check());
 }
 
 TEST(CheckerTail, a_missing_separator_is_refused) {
@@ -176,14 +162,14 @@ TEST(CheckerTail, commands_outside_the_jobs_buffers_are_refused) {
     expect_refusal(program.check(), 0x0010, consequence::dma_error, "lies in no single buffer");
 }
 
-TEST(CheckerEnable, sets_of_blocks_other_than_matmul_are_refused) {
+TEST(CheckerEnable, unknown_sets_of_blocks_and_blocks_that_the_body_does_not_program_are_refused) {
     SampleProgram program = sample(first_tile);
     const auto with = [&](std::uint32_t enable) {
         program.task().enable = enable;
         return program.assemble().check();
     };
-    expect_refusal(with(0x18), 0x0008, consequence::not_understood, "stand-alone element-wise");
-    expect_refusal(with(0x60), 0x0008, consequence::not_understood, "stand-alone pooling");
+    expect_refusal(with(0x18), 0x5004, consequence::corrupts, "not written in this task");
+    expect_refusal(with(0x60), 0x6004, consequence::corrupts, "not written in this task");
     expect_refusal(with(0), 0x0008, consequence::hangs, "fires no block");
     expect_refusal(with(0x0c), 0x0008, consequence::not_understood, "not a known set of blocks");
     expect_refusal(with(0x8d), 0x0008, consequence::not_understood, "not a known set of blocks");
@@ -214,7 +200,6 @@ TEST(CheckerWords, writes_that_a_command_list_must_not_make_are_refused) {
         {{target::cna, 0x1200, 1}, consequence::not_understood, "target 0x0201 has no such register"},
         {{target::dpu, 0x1040, 0xb1}, consequence::not_understood, "its block is reached by 0x0201"},
         {{target::none, 0xf008, 0x0d}, consequence::not_understood, "does not own this register"},
-        {{target::ppu, 0x600c, 1}, consequence::not_understood, "pooling"},
     };
     for (const auto& entry : cases) {
         SampleProgram program = sample(first_tile);
@@ -240,154 +225,6 @@ TEST(CheckerWords, the_output_pointer_must_be_armed_in_every_task) {
     SampleProgram program = chain();
     program.erase(0x4004, 2);
     expect_refusal(program.check(), 0x4004, consequence::corrupts, "not written in this task", 2);
-}
-
-// Register groups: a task inherits from the task two positions earlier.
-SampleTask incremental(const SampleShape& shape) {
-    SampleTask task;
-    for (const Command& command : sample_body(shape)) {
-        for (const std::uint16_t offset : {0x4004, 0x1070, 0x1110, 0x4020}) {
-            if (command.offset == offset) {
-                task.body.push_back(command);
-            }
-        }
-    }
-    return task;
-}
-
-TEST(CheckerGroups, a_short_task_after_two_full_ones_inherits_and_passes) {
-    SampleProgram program = chain();
-    program.task(2) = incremental(third_tile);
-    EXPECT_TRUE(program.assemble().check().empty()) << messages(program.check());
-}
-
-TEST(CheckerGroups, a_short_task_after_one_full_one_uses_a_group_that_nobody_wrote) {
-    SampleProgram program = SampleProgram({first_tile, second_tile});
-    program.task(1) = incremental(second_tile);
-    expect_refusal(program.assemble().check(), 0x100c, consequence::corrupts, "the previous client left", 1);
-}
-
-TEST(CheckerGroups, what_a_short_task_inherits_is_checked_too) {
-    SampleProgram program = chain();
-    program.task(2) = incremental(third_tile);
-    program.set(0x1040, 0x2b, 0);  // too many banks in the first task: the third inherits them
-    program.set(0x1040, 0xc1, 0);
-    const std::vector<Violation> violations = program.check();
-    expect_refusal(violations, 0x1040, consequence::hangs, "bank overflow", 0);
-    EXPECT_EQ(std::count_if(violations.begin(), violations.end(),
-                            [](const Violation& violation) { return violation.offset == 0x1040; }),
-              2);
-    EXPECT_EQ(violations.back().task, 2U);
-}
-
-TEST(CheckerGroups, dpu_rdma_toggles_only_when_it_fires) {
-    SampleShape with = first_tile;
-    with.rdma = true;
-    SampleShape third = third_tile;
-    third.rdma = true;
-    SampleProgram program = SampleProgram({with, second_tile, third});
-    EXPECT_TRUE(program.check().empty()) << messages(program.check());
-    // Fired for the second time, DPU_RDMA is in its second group, though the other blocks are back in the first.
-    std::erase_if(program.task(2).body,
-                  [](const Command& c) { return c.target == target::dpu_rdma && c.offset != 0x5004; });
-    expect_refusal(program.assemble().check(), 0x5044, consequence::corrupts, "the previous client left", 2);
-}
-
-// Reuse of what is in the on-chip buffer.
-TEST(CheckerReuse, weights_stay_for_the_next_task_that_uses_the_same_ones) {
-    SampleProgram program = SampleProgram({first_tile, second_tile});
-    program.set(0x1040, 0x20b1, 1);
-    EXPECT_TRUE(program.check().empty()) << messages(program.check());
-}
-
-TEST(CheckerReuse, weights_of_another_address_size_split_or_format_are_refused) {
-    SampleShape other = second_tile;
-    other.weight_address += 0x10000;
-    SampleProgram program = SampleProgram({first_tile, other});
-    program.set(0x1040, 0x20b1, 1);
-    expect_refusal(program.check(), 0x1040, consequence::corrupts, "the task before it used other weights", 1);
-    other = second_tile;
-    other.n = 64;
-    program = SampleProgram({first_tile, other});
-    program.set(0x1040, 0x20b1, 1);
-    expect_refusal(program.check(), 0x1040, consequence::corrupts, "the task before it used other weights", 1);
-    program = SampleProgram({first_tile, second_tile});
-    program.set(0x1040, 0x20a2, 1);
-    expect_refusal(program.check(), 0x1040, consequence::corrupts, "another bank split", 1);
-}
-
-TEST(CheckerReuse, weights_that_streamed_through_are_not_resident) {
-    SampleShape first = first_tile;
-    first.n = 512;
-    first.k = 1024;  // 1 MiB
-    SampleShape second = first;
-    second.output_address = second_tile.output_address;
-    SampleProgram program = SampleProgram({first, second});
-    EXPECT_TRUE(program.check().empty()) << messages(program.check());
-    program.set(0x1040, 0x20b1, 1);
-    expect_refusal(program.check(), 0x1040, consequence::corrupts, "do not stay in 11 banks", 1);
-}
-
-TEST(CheckerReuse, features_stay_for_the_next_task_that_uses_the_same_ones) {
-    SampleShape other_weights = second_tile;
-    other_weights.weight_address += 0x10000;
-    SampleProgram program = SampleProgram({first_tile, other_weights});
-    program.set(0x1040, 0x10b1, 1);
-    EXPECT_TRUE(program.check().empty()) << messages(program.check());
-    program.set(0x1070, first_tile.feature_address + 0x100, 1);
-    expect_refusal(program.check(), 0x1040, consequence::corrupts, "the task before it used other features", 1);
-}
-
-TEST(CheckerModes, a_change_of_precision_inside_a_chain_is_warned_about) {
-    SampleShape integer = second_tile;
-    integer.input = Precision::int8;
-    integer.output = Precision::int32;
-    const std::vector<Violation> violations = SampleProgram({first_tile, integer}).check();
-    expect_violation(violations, Severity::warn, 0x100c, consequence::hangs, "changes from fp16 to int8", 1);
-    EXPECT_EQ(first_refusal(violations), nullptr) << messages(violations);
-}
-
-TEST(Checker, keeps_a_bounded_number_of_violations_and_never_loses_the_first_refusal) {
-    std::vector<SampleShape> shapes;
-    for (std::uint32_t i = 0; i < 600; ++i) {
-        shapes.push_back({.output_address = 0x01800000 + i * 0x1000});
-    }
-    SampleProgram program(shapes);
-    EXPECT_TRUE(program.check().empty());
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-        for (Command& command : program.task(i).body) {
-            command.value = command.offset == 0x1040 ? 0x1b : command.value;  // a warning each
-        }
-    }
-    program.set(0x301c, 1, 599);
-    const std::vector<Violation> violations = program.check();
-    EXPECT_EQ(violations.size(), violation_limit + 1);
-    const Violation* refusal = first_refusal(violations);
-    ASSERT_NE(refusal, nullptr);
-    EXPECT_EQ(refusal->task, 599U);
-}
-
-TEST(Checker, never_fails_on_random_words_or_random_changes) {
-    std::mt19937_64 random(7);
-    for (int round = 0; round < 3000; ++round) {
-        SampleProgram program = chain();
-        for (int change = 0; change < 4; ++change) {
-            std::uint64_t& word = program.words[random() % program.words.size()];
-            switch (random() % 4) {
-                case 0: word = random(); break;
-                case 1: word ^= std::uint64_t{1} << (random() % 64); break;
-                case 2: word = 0; break;
-                default: word = program.words[random() % program.words.size()]; break;
-            }
-        }
-        program.input.body_words += static_cast<std::uint32_t>(random() % 8 == 0 ? random() : 0);
-        program.input.words_iova += random() % 8 == 0 ? random() % 0x100000000 : 0;
-        program.input.task_number += static_cast<std::uint32_t>(random() % 3);
-        for (const Violation& violation : program.check()) {
-            EXPECT_FALSE(violation.message.empty());
-            EXPECT_STRNE(violation.consequence, "");
-        }
-    }
 }
 
 }  // namespace

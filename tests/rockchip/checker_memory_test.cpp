@@ -203,6 +203,8 @@ TEST(CheckerMemory, results_over_features_weights_or_commands_are_refused) {
     EXPECT_TRUE(refused(program.set(0x4020, 0x00800000 + 4080).check(), 0x4020, "over its own weights"));
     EXPECT_FALSE(refused(program.set(0x4020, 0x00800000 + 4096).check(), 0x4020, "over"));
     EXPECT_TRUE(refused(program.set(0x4020, 0x02000000).check(), 0x4020, "over the command words"));
+    program.input.words_iova_known = false;
+    EXPECT_FALSE(refused(program.check(), 0x4020, "over the command words"));
 }
 
 TEST(CheckerMemory, two_tasks_of_a_chain_that_write_the_same_place_are_refused) {

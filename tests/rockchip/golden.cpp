@@ -71,10 +71,14 @@ std::uint32_t Golden::value(std::uint16_t offset) const {
 }
 
 std::vector<CheckBuffer> Golden::buffers() const {
-    return {{value(0x1070), pixels * channels * bits_of(input) / 8, false},
-            {value(0x1110), kernels * channels * bits_of(input) / 8, false},
-            {value(0x4020), pixels * kernels * bits_of(output) / 8, true},
-            {iova, words.size() * 8, false}};
+    std::vector<CheckBuffer> buffers{{value(0x1070), pixels * channels * bits_of(input) / 8, false},
+                                     {value(0x1110), kernels * channels * bits_of(input) / 8, false},
+                                     {value(0x4020), pixels * kernels * bits_of(output) / 8, true},
+                                     {iova, words.size() * 8, false}};
+    if (value(0x5038) != 0) {
+        buffers.push_back({value(0x5018), pixels * kernels * bits_of(output) / 8, false});
+    }
+    return buffers;
 }
 
 CheckInput Golden::check_input() const {

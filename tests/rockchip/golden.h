@@ -30,10 +30,13 @@ struct Golden {
 
     // The last value that the first task writes to a register.
     [[nodiscard]] std::uint32_t value(std::uint16_t offset) const;
-    // Exactly the bytes that the dimensions call for, at the addresses in the registers, and the commands.
+    // Exactly the bytes that the dimensions call for, at the addresses in the registers: features, weights, results,
+    // commands, and the operand that is added to the results, if there is one.
     [[nodiscard]] std::vector<CheckBuffer> buffers() const;
     [[nodiscard]] CheckInput check_input() const;  // without buffers
 };
+
+inline constexpr std::size_t commands_buffer = 3;
 
 // Folder of test data, or empty when NPU_TEST_DATA is not set or names no folder with golden programs.
 std::optional<std::string> test_data();

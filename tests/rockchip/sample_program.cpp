@@ -158,11 +158,22 @@ std::vector<Command> sample_body(const SampleShape& s) {
     return body;
 }
 
-SampleProgram::SampleProgram(const std::vector<SampleShape>& shapes) {
+namespace {
+
+std::vector<SampleTask> matmuls(const std::vector<SampleShape>& shapes) {
+    std::vector<SampleTask> tasks;
     for (const SampleShape& shape : shapes) {
-        tasks_.push_back({sample_body(shape), shape.rdma ? enable_convolution_rdma : enable_convolution, {}});
+        tasks.push_back({sample_body(shape), shape.rdma ? enable_convolution_rdma : enable_convolution, {}});
     }
-    input.task_number = static_cast<std::uint32_t>(shapes.size());
+    return tasks;
+}
+
+}  // namespace
+
+SampleProgram::SampleProgram(const std::vector<SampleShape>& shapes) : SampleProgram(matmuls(shapes)) {}
+
+SampleProgram::SampleProgram(std::vector<SampleTask> tasks) : tasks_(std::move(tasks)) {
+    input.task_number = static_cast<std::uint32_t>(tasks_.size());
     input.words_iova = sample_iova;
     buffers = {{0x00100000, 0x00700000, false},    // features
                {0x00800000, 0x01000000, false},    // weights

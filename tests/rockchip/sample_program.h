@@ -44,6 +44,8 @@ struct SampleTask {
 class SampleProgram {
   public:
     explicit SampleProgram(const std::vector<SampleShape>& shapes);
+    // Tasks written down elsewhere; the job's buffers are the same.
+    explicit SampleProgram(std::vector<SampleTask> tasks);
 
     SampleTask& task(std::size_t position = 0) { return tasks_[position]; }
     // Replaces the value at every write of the register; it must be written at least once.
