@@ -104,14 +104,15 @@ Recipe fused_recipe(Input& input, const Places& places) {
         return recipe;
     }
     constexpr std::array<std::uint32_t, 3> stages{0x20150, 0x20110, 0x42};  // bias from memory, with ReLU; multiply
-    p.set(0x4040, stages[input.index(stages.size())]);
+    const std::uint32_t stage = stages[input.index(stages.size())];
+    p.set(0x4040, stage);
     p.set(0x4044, input.draw<std::uint16_t>());
     p.set(0x4048, std::uint32_t{input.draw<std::uint16_t>()} << 16 | input.index(16) << 8);
     p.set(0x404c, 0);
     p.set(0x4080, 0);
     p.set(0x4084, 0x4000);
     p.set(0x4088, 20);
-    p.set(0x501c, input.index(2) == 0 ? 0x2 : 0xe);
+    p.set(0x501c, (stage & 0x100) != 0 ? 0x2 : 0);
     p.set(0x5020, places.operands);
     return recipe;
 }
@@ -127,7 +128,7 @@ Recipe convolution_recipe(Input& input, const Places& places) {
     const std::uint32_t kh = 1 + input.index(3);
     const std::uint32_t sx = 1 + input.index(2);
     const std::uint32_t sy = 1 + input.index(2);
-    const std::uint32_t pad = input.index(2);
+    const std::uint32_t pad = input.index(std::min({2U, kw, kh}));  // every window must touch the plane
     const std::uint32_t channels = depthwise ? (half ? 32 : 64) : 32 * (1 + input.index(2));
     const std::uint32_t kernels = depthwise ? channels : (half ? 16 : 32);
     const std::uint32_t out_w = (w + 2 * pad - std::min(kw, w)) / sx + 1;

@@ -117,8 +117,12 @@ std::string nearest(const std::string& name, const Names& names, Spell spell) {
     std::size_t least = std::numeric_limits<std::size_t>::max();
     for (const auto& entry : names) {
         const std::string candidate = spell(entry);
-        // A register name without its block counts as near.
-        const std::size_t found = candidate.ends_with("." + name) ? 0 : distance(name, candidate);
+        const bool ends_so = candidate.ends_with("." + name);  // a register without its block
+        const std::size_t lengths = std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size());
+        if (!ends_so && lengths >= least) {
+            continue;  // at least so far away
+        }
+        const std::size_t found = ends_so ? 0 : distance(name, candidate);
         if (found < least) {
             least = found;
             best = candidate;

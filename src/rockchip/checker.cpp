@@ -27,9 +27,17 @@ class ChainReader {
             std::uint32_t amount = fetch_amount(input_.body_words + tail_words);
             for (std::size_t position = 0; position < input_.task_number; ++position) {
                 findings_.set_task(position);
-                if (!read_task(position, address, amount)) {
+                if (!read_task(position, position + 1 == input_.task_number, address, amount)) {
                     break;
                 }
+            }
+            std::size_t position = input_.task_number;
+            for (const CheckTask& task : input_.more_tasks) {
+                findings_.set_task(position);
+                file_ = check::RegisterFile();
+                address = input_.words_iova + 8ULL * task.first_word;
+                amount = fetch_amount(task.body_words + tail_words);
+                read_task(position++, true, address, amount);
             }
             outputs_.check(findings_);
         }
@@ -43,11 +51,11 @@ class ChainReader {
     bool check_submission();
     void check_interrupt_pairs();
     void check_completion(std::uint32_t enable);
-    bool read_task(std::size_t position, std::uint64_t& address, std::uint32_t& amount);
+    bool read_task(std::size_t position, bool last, std::uint64_t& address, std::uint32_t& amount);
     std::span<const std::uint64_t> fetch(std::uint64_t address, std::uint32_t amount);
     void check_leftover(std::span<const std::uint64_t> leftover);
     void check_operation(std::size_t position, std::uint32_t enable);
-    bool follow(std::size_t position, const check::Tail& tail);
+    bool follow(std::size_t position, bool last, const check::Tail& tail);
 
     const CheckInput& input_;
     const ChipProfile& chip_;
@@ -177,8 +185,7 @@ void ChainReader::check_operation(std::size_t position, std::uint32_t enable) {
 }
 
 // The next task's address and amount, for the PC. False when the chain ends here.
-bool ChainReader::follow(std::size_t position, const check::Tail& tail) {
-    const bool last = position + 1 == input_.task_number;
+bool ChainReader::follow(std::size_t position, bool last, const check::Tail& tail) {
     if (last && tail.names_next && tail.next_amount != 0 && (!input_.mainline_driver || input_.batched)) {
         findings_.warn(
             offset_task_con, input_.task_number, consequence::corrupts, source::manual,
@@ -195,7 +202,7 @@ bool ChainReader::follow(std::size_t position, const check::Tail& tail) {
     return !last;
 }
 
-bool ChainReader::read_task(std::size_t position, std::uint64_t& address, std::uint32_t& amount) {
+bool ChainReader::read_task(std::size_t position, bool last, std::uint64_t& address, std::uint32_t& amount) {
     const std::span<const std::uint64_t> window = fetch(address, amount);
     const auto enable = std::find_if(window.begin(), window.end(),
                                      [](std::uint64_t word) { return decode(word).target == target::enable; });
@@ -224,13 +231,13 @@ bool ChainReader::read_task(std::size_t position, std::uint64_t& address, std::u
     } else {
         previous_.reset();
     }
-    if (position + 1 == input_.task_number) {
+    if (last) {
         check_completion(tail.enable);
     }
     file_.fire(tail.enable);
     address = tail.next_address;
     amount = tail.next_amount;
-    return follow(position, tail);
+    return follow(position, last, tail);
 }
 
 }  // namespace

@@ -64,6 +64,12 @@ struct CheckBuffer {
     bool writable = false;  // by the device
 };
 
+// A task that the mainline driver starts by itself, after the one before it.
+struct CheckTask {
+    std::size_t first_word = 0;
+    std::uint32_t body_words = 0;  // without its tail
+};
+
 // One submission to one core. Nothing is owned; everything must live until the check returns.
 struct CheckInput {
     std::span<const std::uint64_t> words;  // command words, as the device will fetch them
@@ -76,6 +82,9 @@ struct CheckInput {
     bool mainline_driver = false;                  // one task per submission, and DPU_RDMA must always be programmed
     bool batched = false;          // mainline driver with the patch that submits chains (interface 1.1 and later)
     bool words_iova_known = true;  // false: words_iova was made up, so nothing can be said about what lies there
+    // Mainline driver: further tasks of the same job. Each is started on its own, inherits no registers (measured), and
+    // finds the on-chip buffer as the one before left it.
+    std::span<const CheckTask> more_tasks = {};
 };
 
 struct Violation {

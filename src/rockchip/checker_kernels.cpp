@@ -119,6 +119,15 @@ void check_integer_range(const Reader& reader, const Convolution& task) {
                     format("K %llu; int16 sums of int4 products saturate from 512 on for the largest values",
                            static_cast<unsigned long long>(products)));
     }
+    // What ran on hardware: up to 512 rows, 4096 kernels, features in eight banks. Wider int4 tasks sometimes never began.
+    if (task.input == Precision::int4 && (task.width * task.height > 512 || task.kernels > 4096 ||
+                                          task.feature_bytes > std::uint64_t{8} * reader.chip.cbuf_bank_bytes)) {
+        reader.warn(
+            cna::WEIGHT_SIZE2::WEIGHT_KERNELS, consequence::hangs, source::measured,
+            format("int4 with %u rows, %u kernels and %llu bytes of features; tasks of up to 512 rows, 4096 "
+                   "kernels and eight banks ran on hardware, wider ones sometimes never began",
+                   task.width * task.height, task.kernels, static_cast<unsigned long long>(task.feature_bytes)));
+    }
 }
 
 }  // namespace

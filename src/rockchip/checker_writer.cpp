@@ -90,8 +90,14 @@ Writer read_writer(const Reader& reader, const Pipeline& pipeline) {
     }
     writer.per_group = surfaces_per_group(reader, pipeline);
     reader.agree(wdma::CHANNEL_WDMA, std::uint64_t{pipeline.channels} - 1, "output channels - 1");
-    reader.agree(dpu::WDMA_SIZE_1::WIDTH_WDMA, std::uint64_t{pipeline.width} - 1, "output width - 1");
-    reader.agree(dpu::WDMA_SIZE_1::HEIGHT_WDMA, std::uint64_t{pipeline.height} - 1, "output height - 1");
+    if (pipeline.input == Precision::int4 && pipeline.pixels() > 1 && reader.value(dpu::WDMA_SIZE_1::offset) == 0) {
+        reader.warn(dpu::WDMA_SIZE_1::HEIGHT_WDMA, consequence::not_understood, source::programs,
+                    "the plane to write is 1x1 and the output is larger; one project runs int4 like this, every other "
+                    "program writes the same plane twice");
+    } else {
+        reader.agree(dpu::WDMA_SIZE_1::WIDTH_WDMA, std::uint64_t{pipeline.width} - 1, "output width - 1");
+        reader.agree(dpu::WDMA_SIZE_1::HEIGHT_WDMA, std::uint64_t{pipeline.height} - 1, "output height - 1");
+    }
     reader.unexplained(wdma::TP_PRECISION, "transposed output, without TP_ORG_EN");
     reader.unexplained(wdma::SIZE_C_WDMA, "transposed output, without TP_ORG_EN");
     return writer;

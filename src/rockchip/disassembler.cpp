@@ -116,7 +116,7 @@ std::uint32_t bits_outside_fields(const RegisterInfo& info, std::uint32_t value)
 
 std::string disassemble_word(std::uint64_t word, bool with_meaning) {
     if (is_padding(word)) {
-        return word == 0 ? "padding" : "padding (target 0x0001)";
+        return word == 0 ? "padding" : "padding of target 0x0001";
     }
     const Command command = decode(word);
     if (command.target == target::separator) {

@@ -390,7 +390,9 @@ KickResult Core::run(const Kick& kick, const Memory& physical) {
                        "lead anywhere",
                        kick.task_number, number);
         } else {
-            next = fetch(at, physical, judge);
+            // Of the RV1106 it is published that all addresses are relative to the base, those of lists included.
+            const bool relative_lists = options_.chip->registers == rockchip::RegisterMap::rv1106;
+            next = fetch(at, relative_lists ? static_cast<const Memory&>(memory) : physical, judge);
             if (next) {
                 work = run_task(next->enable, memory, judge, result);
             }

@@ -210,7 +210,6 @@ struct DpuTask {
     [[nodiscard]] bool stages_bypassed() const {
         return !ow.active && !bs.active && !bn.active && !ew.active && !lookup.active;
     }
-    [[nodiscard]] std::uint64_t output_bytes() const { return bytes_written; }
 };
 
 // Reads DPU and, if it is started, DPU_RDMA. `feed` is what CNA and CORE deliver; nullptr when the DPU runs alone on what

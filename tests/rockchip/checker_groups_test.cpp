@@ -57,6 +57,36 @@ TEST(CheckerGroups, dpu_rdma_toggles_only_when_it_fires) {
     expect_refusal(program.assemble().check(), 0x5044, consequence::corrupts, "the previous client left", 2);
 }
 
+// The mainline driver starts every task by itself: its registers do not outlast a start, the on-chip buffer does.
+TEST(CheckerJobs, tasks_started_one_by_one_inherit_no_registers) {
+    std::vector<SampleShape> shapes{first_tile, second_tile, third_tile};
+    for (SampleShape& shape : shapes) {
+        shape.rdma = true;
+    }
+    SampleProgram program(shapes);
+    const auto alone = [&] {
+        static std::vector<CheckTask> more;
+        more.clear();
+        for (std::size_t i = 1; i < shapes.size(); ++i) {
+            more.push_back({program.starts[i], static_cast<std::uint32_t>(program.task(i).body.size())});
+        }
+        program.input.task_number = 1;
+        program.input.mainline_driver = true;
+        program.input.more_tasks = more;
+        return program.check();
+    };
+    EXPECT_TRUE(alone().empty()) << messages(program.check());
+    program.set(0x1040, 0x20b1, 1);  // the same weights as the task before
+    EXPECT_TRUE(alone().empty()) << messages(program.check());
+    program.set(0x1110, 0x00900000, 0);
+    expect_refusal(alone(), 0x1040, consequence::corrupts, "the task before it used other weights", 1);
+    program.set(0x1110, 0x00800000, 0);
+    program.task(2) = incremental(third_tile);
+    program.task(2).enable = enable_convolution_rdma;
+    program.assemble();
+    expect_refusal(alone(), 0x100c, consequence::corrupts, "the previous client left", 2);
+}
+
 // Reuse of what is in the on-chip buffer.
 TEST(CheckerReuse, weights_stay_for_the_next_task_that_uses_the_same_ones) {
     SampleProgram program = SampleProgram({first_tile, second_tile});

@@ -70,6 +70,45 @@ TEST(CheckerWarns, about_limits_of_single_formats) {
     expect_only_warning({.m = 1, .n = 8192}, 0x403c, "field's maximum 8191", true);
 }
 
+TEST(CheckerWarns, about_int4_wider_than_what_ran) {
+    const SampleShape int4{.input = Precision::int4, .output = Precision::int16, .n = 64};
+    const char* message = "wider ones sometimes never began";
+    SampleShape shape = int4;
+    shape.m = 512;
+    expect_only_warning(shape, 0x1038, message, false);
+    shape.m = 513;
+    expect_only_warning(shape, 0x1038, message, true);
+    shape = int4;
+    shape.n = 4160;
+    expect_only_warning(shape, 0x1038, message, true);
+    // One project tells the writer of a single pixel for int4 of several rows.
+    SampleProgram program = sample(int4);
+    program.set(0x405c, 0);
+    EXPECT_EQ(first_refusal(program.check()), nullptr) << messages(program.check());
+    EXPECT_NE(messages(program.check()).find("one project runs int4 like this"), std::string::npos);
+    EXPECT_NE(first_refusal(sample(fp16_wide).set(0x405c, 0).check()), nullptr);
+}
+
+TEST(CheckerWarns, about_a_single_int8_row_longer_than_most_sources_verified) {
+    SampleShape row{.input = Precision::int8, .output = Precision::int32, .m = 1, .k = 10752};
+    expect_only_warning(row, 0x1024, "which ran single int8 rows of up to 10752", true);
+    row.k = 10784;
+    EXPECT_NE(first_refusal(sample(row).check()), nullptr);
+    row.k = 8224;
+    row.m = 2;
+    EXPECT_NE(first_refusal(sample(row).check()), nullptr);
+}
+
+TEST(CheckerRefusesShapes, a_kernel_group_that_its_banks_do_not_hold) {
+    // Published: K 3584 with one weight bank, where a group takes three and a half, hung.
+    SampleProgram program = sample({.m = 36, .n = 32, .k = 3584});
+    EXPECT_EQ(first_refusal(program.check()), nullptr) << messages(program.check());
+    program.set(0x1040, 0x1b);
+    const std::string text = messages(program.check());
+    EXPECT_NE(text.find("one group of kernels takes 114688 bytes, 1 weight banks hold 32768"), std::string::npos)
+        << text;
+}
+
 TEST(CheckerRefusesShapes, beyond_what_is_verified) {
     EXPECT_NE(messages(sample({.m = 1, .k = 8224}).check()).find("K 8224 exceeds 8192"), std::string::npos);
     EXPECT_NE(messages(sample({.m = 1, .n = 8208}).check()).find("N 8208 exceeds 8192"), std::string::npos);

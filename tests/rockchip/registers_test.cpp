@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 
 #include "rockchip/command.h"
+#include "rockchip/golden.h"
 
 namespace npu::rockchip {
 namespace {
@@ -49,6 +52,51 @@ TEST(RegisterTable, every_register_has_fields_that_fit_in_32_bits_and_do_not_ove
             EXPECT_TRUE(names.insert(field.name).second) << label(entry) << " " << field.name;
         }
     }
+}
+
+TEST(RegisterTable, every_register_and_every_field_has_a_meaning_that_fits_in_a_table) {
+    for (const RegisterInfo& entry : register_table()) {
+        EXPECT_STRNE(entry.meaning, "") << label(entry);
+        EXPECT_EQ(std::string(entry.meaning).find('|'), std::string::npos) << label(entry);
+        for (const FieldInfo& field : entry.fields) {
+            EXPECT_STRNE(field.meaning, "") << label(entry) << " " << field.name;
+            EXPECT_EQ(std::string(field.meaning).find('|'), std::string::npos) << label(entry) << " " << field.name;
+            const bool unknown = std::string(field.name).rfind("UNKNOWN", 0) == 0;
+            EXPECT_TRUE(!unknown || std::string(field.meaning).rfind("unknown", 0) == 0) << label(entry);
+        }
+    }
+}
+
+// The fact sheet lists every register and field that the manual and programs name.
+TEST(RegisterTable, holds_every_register_and_field_of_the_fact_sheet) {
+    NPU_REQUIRE_TEST_DATA(folder);
+    std::ifstream sheet(*folder + "/reference/rk3588-registers.md");
+    const std::regex line_pattern("- `([0-9a-f]{4})` (?:RDMA_)?(\\w+) [^ ]+ (.*)");
+    const std::regex field_pattern("\\[(\\d+)(?::(\\d+))?\\](\\w+)");
+    std::size_t registers = 0;
+    std::size_t fields = 0;
+    for (std::string line; std::getline(sheet, line);) {
+        std::smatch match;
+        if (!std::regex_match(line, match, line_pattern)) {
+            continue;
+        }
+        const RegisterInfo* info = find_register(static_cast<std::uint16_t>(std::stoul(match[1], nullptr, 16)));
+        ASSERT_NE(info, nullptr) << line;
+        EXPECT_EQ(info->name, match[2].str()) << line;
+        ++registers;
+        const std::string list = match[3];
+        for (std::sregex_iterator it(list.begin(), list.end(), field_pattern); it != std::sregex_iterator(); ++it) {
+            const int high = std::stoi((*it)[1]);
+            const int low = (*it)[2].matched ? std::stoi((*it)[2]) : high;
+            const bool found = std::any_of(info->fields.begin(), info->fields.end(), [&](const FieldInfo& field) {
+                return field.name == (*it)[3].str() && field.high == high && field.low == low;
+            });
+            EXPECT_TRUE(found) << label(*info) << " " << (*it)[3];
+            ++fields;
+        }
+    }
+    EXPECT_EQ(registers, register_table().size() - 2) << "all but the two that are called UNKNOWN";
+    EXPECT_GT(fields, 500U);
 }
 
 TEST(RegisterTable, every_block_stays_in_its_own_page) {

@@ -39,7 +39,9 @@ Outcome DpuBench::read(const Program& program, std::uint32_t enable, const Convo
     for (const auto& streams : {dpu_reads(outcome.task), dpu_writes(outcome.task)}) {
         for (const MemoryAccess& access : streams) {
             const auto bytes = static_cast<std::uint64_t>(access.extent.end - access.extent.begin);
-            const bool mapped = !memory.range(static_cast<std::uint64_t>(access.extent.begin), bytes).empty();
+            const bool mapped = !(seen == nullptr ? memory : *seen)
+                                     .range(static_cast<std::uint64_t>(access.extent.begin), bytes)
+                                     .empty();
             EXPECT_TRUE(mapped || !outcome.ran || !expects_mapped) << access.what;
             outcome.ran = outcome.ran && mapped;
         }
@@ -51,7 +53,7 @@ Outcome DpuBench::read(const Program& program, std::uint32_t enable, const Convo
 Outcome DpuBench::run_flying(const Program& program) {
     const Outcome outcome = read(program, 0x18, nullptr);
     if (outcome.ran) {
-        dpu.begin(outcome.task, memory);
+        dpu.begin(outcome.task, seen == nullptr ? memory : *seen);
         dpu.run_flying();
         dpu.finish();
     }
@@ -67,7 +69,7 @@ Outcome DpuBench::run_fed(const Program& program, const Convolution& feed, const
     const std::uint32_t group = outcome.task.group_channels;
     const std::uint32_t given = feed.depthwise ? feed.output_channels : feed.kernels;
     EXPECT_EQ(outcome.task.wants_window_sums, !sums.window_sums.empty());
-    dpu.begin(outcome.task, memory);
+    dpu.begin(outcome.task, seen == nullptr ? memory : *seen);
     for (std::uint32_t first = 0; first < feed.output_channels; first += group) {
         // A whole group; kernels that are not there give 0.
         const auto cut = [&](const auto& all) {

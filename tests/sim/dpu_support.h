@@ -31,7 +31,8 @@ class DpuBench {
     SparseMemory memory;
     Dpu dpu;
     Mode mode = Mode::strict;
-    bool expects_mapped = true;  // a task that nothing speaks against and whose streams are not mapped fails the test
+    const Memory* seen = nullptr;  // what the DPU reads and writes; nullptr: `memory`
+    bool expects_mapped = true;    // a task that nothing speaks against and whose streams are not mapped fails the test
 
     // Applies the writes of a list in order, look-up table uploads included.
     void apply(const std::vector<std::uint64_t>& words);

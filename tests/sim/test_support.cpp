@@ -144,7 +144,7 @@ Program matmul_program(const Matmul& matmul) {
         case Precision::fp16:
         case Precision::int8: surfaces = 2; break;
         case Precision::int16:
-        case Precision::int32: surfaces = 8; break;
+        case Precision::int32: surfaces = matmul.input == Precision::int16 ? 4 : 8; break;
         default: surfaces = matmul.input == Precision::int8 ? 8 : 4; break;
     }
     std::uint32_t w = 1;

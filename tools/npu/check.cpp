@@ -68,10 +68,10 @@ const rockchip::ChipProfile& chip_or_fail(const Options& options, const Program&
         fail(chip.error().message);
     }
     if ((*chip)->registers != rockchip::RegisterMap::rk3588) {
-        fail(
-            format("--chip %s: the checker knows the register map of the RK3588 only; the fields of this chip's "
-                   "registers are missing, beyond the few that its published programs use",
-                   name.c_str()));
+        fail(format(
+            "%s is for the %s; the checker knows the register map of the RK3588 only. Missing: what the fields of "
+            "this chip's registers mean, beyond the few that its published programs use",
+            program.name.c_str(), name.c_str()));
     }
     return **chip;
 }
@@ -82,16 +82,29 @@ struct Submission {
     std::size_t count = 1;
 };
 
-// Tasks whose tails lead to the next one belong together. The mainline driver starts every task by itself.
+// Whether a task computes with what the task before it left in the on-chip buffer.
+bool reuses(const rockchip::TaskView& task) {
+    namespace con0 = rockchip::reg::CNA::CBUF_CON0;
+    bool result = false;
+    for (const std::uint64_t word : task.words) {
+        if (const rockchip::Command command = rockchip::decode(word); command.offset == con0::offset) {
+            result = con0::WEIGHT_REUSE.of(command.value) != 0 || con0::DATA_REUSE.of(command.value) != 0;
+        }
+    }
+    return result;
+}
+
+// Tasks whose tails lead to the next one belong together. The mainline driver starts every task by itself, and one that
+// reuses the on-chip buffer in the same job as the task before.
 std::vector<Submission> submissions_of(const std::vector<rockchip::TaskView>& tasks, const Options& options) {
     std::vector<Submission> submissions;
     if (options.tasks != 0) {
         return {{0, options.tasks}};
     }
-    const bool single = options.kernel == "rocket" && !options.batched;
+    const bool chains = options.kernel != "rocket" || options.batched;
     for (std::size_t i = 0; i < tasks.size();) {
         std::size_t end = i + 1;
-        while (!single && end < tasks.size() && tasks[end - 1].chained) {
+        while (end < tasks.size() && (chains ? tasks[end - 1].chained : reuses(tasks[end]))) {
             ++end;
         }
         submissions.push_back({i, end - i});
@@ -136,6 +149,7 @@ std::vector<std::uint64_t> with_gaps(const std::vector<std::uint64_t>& words) {
 
 struct Report {
     rockchip::CheckInput input;
+    std::size_t tasks = 0;
     std::vector<rockchip::Violation> violations;
 };
 
@@ -156,8 +170,9 @@ class Check {
             fail(format("%s: nothing but padding; expected at least one task", program_.name.c_str()));
         }
         for (const Submission& submission : submissions_of(tasks_, options)) {
-            const rockchip::CheckInput input = input_of(submission);
-            reports_.push_back({input, rockchip::check_program(input, chip_)});
+            std::vector<rockchip::CheckTask> more;
+            const rockchip::CheckInput input = input_of(submission, more);
+            reports_.push_back({input, submission.count, rockchip::check_program(input, chip_)});
         }
     }
 
@@ -170,7 +185,9 @@ class Check {
     [[nodiscard]] std::string json() const;
 
   private:
-    [[nodiscard]] rockchip::CheckInput input_of(const Submission& submission) const;
+    // `more` holds what the result points to.
+    [[nodiscard]] rockchip::CheckInput input_of(const Submission& submission,
+                                                std::vector<rockchip::CheckTask>& more) const;
 
     const Options& options_;
     Program program_;
@@ -180,7 +197,7 @@ class Check {
     std::vector<Report> reports_;
 };
 
-rockchip::CheckInput Check::input_of(const Submission& submission) const {
+rockchip::CheckInput Check::input_of(const Submission& submission, std::vector<rockchip::CheckTask>& more) const {
     const std::optional<std::uint64_t> base =
         options_.base.empty() ? base_of(tasks_) : std::optional(number_or_fail(options_.base, "--base"));
     const rockchip::TaskView& first = tasks_[submission.first];
@@ -194,7 +211,12 @@ rockchip::CheckInput Check::input_of(const Submission& submission) const {
     if (options_.first_body != 0 && submission.first == 0) {
         input.body_words = options_.first_body;
     }
-    input.task_number = static_cast<std::uint32_t>(submission.count);
+    const bool alone = options_.kernel == "rocket" && !options_.batched && options_.tasks == 0;
+    input.task_number = alone ? 1 : static_cast<std::uint32_t>(submission.count);
+    for (std::size_t i = submission.first + 1; alone && i < submission.first + submission.count; ++i) {
+        more.push_back({tasks_[i].first, static_cast<std::uint32_t>(tasks_[i].body_words)});
+    }
+    input.more_tasks = more;
     input.buffers = buffers_;
     input.mainline_driver = options_.kernel == "rocket";
     input.batched = options_.batched;
@@ -248,7 +270,7 @@ std::string Check::json() const {
         }
         submissions.push_back({{"first_word", report.input.first_word},
                                {"body_words", report.input.body_words},
-                               {"tasks", report.input.task_number},
+                               {"tasks", report.tasks},
                                {"interrupt_mask", format("0x%x", report.input.interrupt_mask)},
                                {"violations", std::move(violations)}});
     }
@@ -306,6 +328,7 @@ void add_check(CLI::App& program) {
         ->add_option("--buffer", options->buffers,
                      "A buffer of the job, :w if the NPU may write it; may be repeated. Without any, addresses are "
                      "not compared with buffers")
+        ->allow_extra_args(false)
         ->type_name("IOVA:SIZE[:w]");
     command->add_flag("--json", options->json, "Prints JSON");
     command->footer("Exit status: 0 sound (warnings or not), 1 refused, 2 not readable. Details: docs/programs.md");

@@ -22,7 +22,7 @@ struct Options {
 };
 
 std::string heading(std::size_t number, const rockchip::TaskView& task) {
-    std::string text = format("# task %zu: %zu words", number, task.words.size());
+    std::string text = format("# task %zu: %zu word%s", number, task.words.size(), task.words.size() == 1 ? "" : "s");
     if (!task.has_tail) {
         return text + ", no tail\n";
     }

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <optional>
 #include <vector>
 
 #include "program_file.h"
 #include "rockchip/assembler.h"
+#include "rockchip/disassembler.h"
 
 namespace npu::tools {
 
@@ -124,6 +126,22 @@ Result<Words> parse_hex32(const std::string& name, std::span<const Line> lines) 
     return words;
 }
 
+// The word that the meaning beside `word` stands for, when it is another one. A meaning that is no instruction (an
+// unknown word's) is a remark.
+std::optional<std::uint64_t> contradiction(std::uint64_t word, std::string_view meaning) {
+    meaning.remove_prefix(std::min(meaning.find_first_not_of(space), meaning.size()));
+    if (const std::string printed = rockchip::disassemble_word(word); meaning.starts_with(printed)) {
+        const std::string_view rest = meaning.substr(printed.size());
+        const std::size_t next = rest.find_first_not_of(space);
+        if (next == std::string_view::npos || rest[next] == ';' || rest[next] == '#') {
+            return std::nullopt;  // untouched
+        }
+    }
+    const Result<Words> words = rockchip::assemble_line(meaning);
+    const bool other = words && !words->empty() && *words != Words{word};
+    return other ? std::optional(words->front()) : std::nullopt;
+}
+
 Result<Words> parse_dump(const std::string& name, std::span<const Line> lines) {
     Words words;
     for (const Line& line : lines) {
@@ -137,15 +155,12 @@ Result<Words> parse_dump(const std::string& name, std::span<const Line> lines) {
         }
         const std::uint64_t word = value_of(tokens[1]);
         const char* after = tokens[1].data() + tokens[1].size();
-        const Result<Words> meaning =
-            rockchip::assemble_line(line.text.substr(static_cast<std::size_t>(after - line.text.data())));
-        // A meaning that is no instruction (an unknown word's) is a remark; one that is must not say something else.
-        if (meaning && !meaning->empty() && *meaning != Words{word}) {
-            return bad(
-                where(name, line.number),
-                npu::format("the word is %016llx, but its meaning is that of %016llx; change both, or keep only "
-                            "the meanings and read them with --format asm",
-                            static_cast<unsigned long long>(word), static_cast<unsigned long long>(meaning->front())));
+        const std::string_view meaning = line.text.substr(static_cast<std::size_t>(after - line.text.data()));
+        if (const std::optional<std::uint64_t> other = contradiction(word, meaning); other) {
+            return bad(where(name, line.number),
+                       npu::format("the word is %016llx, but its meaning is that of %016llx; change both, or keep only "
+                                   "the meanings and read them with --format asm",
+                                   static_cast<unsigned long long>(word), static_cast<unsigned long long>(*other)));
         }
         words.push_back(word);
     }

@@ -318,7 +318,8 @@ bool is_in_board_table(std::string_view path, Driver driver) {
             return true;
         }
     }
-    return hides_machine(path) || concerns("/dev/dri") || concerns("/dev/accel") || is_below(path, "/sys/dev/char");
+    return concerns("/sys/dev/char") ||
+           std::ranges::any_of(hidden, [&](std::string_view folder) { return concerns(std::string(folder)); });
 }
 
 Result<void> write_board_tree(const std::string& root, Driver driver, const std::string& chip) {
