@@ -53,8 +53,9 @@ struct PrimeHandle {
     std::uint32_t flags;
     std::int32_t fd;
 };
-constexpr std::uint32_t export_request = ('d' << 8) | 0x2d;
-constexpr std::uint32_t import_request = ('d' << 8) | 0x2e;
+constexpr std::uint32_t export_request = 0xc00c642d;
+constexpr std::uint32_t import_request = 0xc00c642e;
+static_assert(sizeof(PrimeHandle) == (export_request >> 16 & 0x3fff));
 
 int export_buffer(Library& library, SimulatedKernel& kernel, int kernel_descriptor, unsigned long request,
                   void* argument) {
@@ -96,11 +97,11 @@ int import_buffer(Library& library, SimulatedKernel& kernel, int kernel_descript
 int device_ioctl(const OpenFile& file, unsigned long request, void* argument) {
     Library& library = Library::get();
     KernelCall call;
-    const std::uint32_t kind = request & 0xffff;
+    const auto code = static_cast<std::uint32_t>(request);
     int answer = 0;
-    if (kind == export_request) {
+    if (code == export_request) {
         answer = export_buffer(library, file.kernel(), file.kernel_descriptor(), request, argument);
-    } else if (kind == import_request) {
+    } else if (code == import_request) {
         answer = import_buffer(library, file.kernel(), file.kernel_descriptor(), request, argument);
     } else {
         answer = file.kernel().ioctl(file.kernel_descriptor(), request, argument);
@@ -136,6 +137,9 @@ int refuse_inherited() {
     return -1;
 }
 
+// False in a child, however it was made.
+bool is_usable(const FoundFile& found) { return found.file && Library::get().is_this_process(); }
+
 std::optional<FoundFile> find_file(int fd) {
     Library* library = Library::get_if_made();
     return library != nullptr ? library->files().find(fd) : std::nullopt;
@@ -150,7 +154,7 @@ void* map_with(void* address, std::size_t length, int protection, int flags, int
     if (!found) {
         return call();
     }
-    if (!found->file) {
+    if (!is_usable(*found)) {
         refuse_inherited();
         return MAP_FAILED;
     }
@@ -171,7 +175,7 @@ NPU_INTERPOSE int ioctl(int fd, unsigned long request, ...) {
     if (!found || is_general(request)) {
         return foreign_ioctl(fd, request, argument);
     }
-    return found->file ? device_ioctl(*found->file, request, argument) : refuse_inherited();
+    return is_usable(*found) ? device_ioctl(*found->file, request, argument) : refuse_inherited();
 }
 
 NPU_INTERPOSE void* mmap(void* address, std::size_t length, int protection, int flags, int fd, off_t offset) {

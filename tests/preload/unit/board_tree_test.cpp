@@ -7,9 +7,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <ostream>
 #include <string>
 
 namespace npu::sim {
+
+// For the names of the tests.
+void PrintTo(Driver driver, std::ostream* out) { *out << (driver == Driver::rknpu ? "rknpu" : "rocket"); }
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,8 +114,7 @@ TEST(BoardFolders, are_hidden_by_whole_names_only) {
     EXPECT_FALSE(is_below("/device", "/dev"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Drivers, BoardTree, testing::Values(Driver::rknpu, Driver::rocket),
-                         [](const auto& instance) { return instance.param == Driver::rknpu ? "rknpu" : "rocket"; });
+INSTANTIATE_TEST_SUITE_P(Drivers, BoardTree, testing::Values(Driver::rknpu, Driver::rocket));
 
 }  // namespace
 }  // namespace npu::sim
