@@ -58,6 +58,9 @@ class OperandReaders {
     [[nodiscard]] std::int64_t main_pitch() const {
         return pipeline_.height * main_line() + reader_.value(rdma::SURF_NOTCH::offset);
     }
+    [[nodiscard]] std::int64_t element_pitch() const {
+        return std::int64_t{reader_.value(rdma::EW_SURF_STRIDE::offset)} + reader_.value(rdma::EW_SURF_NOTCH::offset);
+    }
     [[nodiscard]] std::int64_t surfaces_of(std::int64_t bits) const {
         return ceil_div<std::int64_t>(pipeline_.channels * bits, 8 * atom_bytes);
     }
@@ -102,6 +105,7 @@ void OperandReaders::check_main() {
                        "the DPU flies and DPU_RDMA does not; every program sets both");
     }
     reader_.agree(mode::IN_PRECISION, info(pipeline_.input).dpu_code, "the DPU's input precision");
+    reader_.agree(mode::PROC_PRECISION, info(pipeline_.input).dpu_code, "the DPU's input precision");
     const std::uint32_t combination = reader_.of(mode::COMB_USE);
     if ((combination & 1U) != 0) {
         reader_.refuse(mode::COMB_USE, consequence::hangs, source::measured,
@@ -147,12 +151,17 @@ void OperandReaders::check_beside_array() {
 // One operand of the output's shape: MRDMA reads surfaces 0, 2, 4 ..., ERDMA 1, 3, 5 ...
 void OperandReaders::check_combined() {
     const std::uint32_t precision = reader_.of(mode::IN_PRECISION);
-    const std::optional<Precision> format_of_operand = precision_from_dpu_code(precision);
-    if (!format_of_operand || info(*format_of_operand).bits != element_bits()) {
+    const std::optional<Precision> operand = precision_from_dpu_code(precision);
+    // Beside float sums an operand of their format; beside integer sums one of any integer format.
+    const bool fits = operand && info(*operand).floating == pipeline_.floating() &&
+                      (!pipeline_.floating() || *operand == pipeline_.output || *operand == pipeline_.input);
+    if (!fits || info(*operand).bits != element_bits()) {
         reader_.refuse(mode::IN_PRECISION, consequence::corrupts, source::programs,
-                       format("the operand has precision code %u for MRDMA, and ERDMA reads elements of %lld bits",
-                              precision, static_cast<long long>(element_bits())));
+                       format("the operand has precision code %u for MRDMA, and ERDMA reads elements of %lld bits; the "
+                              "result is %s",
+                              precision, static_cast<long long>(element_bits()), info(pipeline_.output).name));
     }
+    reader_.agree(mode::PROC_PRECISION, precision, "the operand's precision code");
     const std::int64_t surfaces = surfaces_of(element_bits());
     for (const Field& gap : {rdma::SURF_NOTCH::SURF_NOTCH_ADDR, rdma::EW_SURF_NOTCH::EW_SURF_NOTCH}) {
         if (surfaces > 2 && !reader_.is_set(gap)) {
@@ -162,16 +171,16 @@ void OperandReaders::check_combined() {
                                   gap.name));
         }
     }
-    if (pipeline_.pixels() < least_pixels) {
-        const std::string why = format(
-            "an element-wise operand of %u pixels; with fewer than %u its surfaces were read "
-            "at the wrong distance",
-            pipeline_.pixels(), least_pixels);
-        if (pipeline_.width == 1) {
-            reader_.refuse(rdma::EW_SURF_STRIDE::EW_SURF_STRIDE, consequence::corrupts, source::measured, why);
-        } else {  // another project multiplies by masks of four rows in one line
-            reader_.warn(rdma::EW_SURF_STRIDE::EW_SURF_STRIDE, consequence::corrupts, source::measured, why);
-        }
+    // They read alternate surfaces, so they must step equally far.
+    if (surfaces > 2 && main_pitch() != element_pitch()) {
+        reader_.refuse(rdma::EW_SURF_STRIDE::EW_SURF_STRIDE, consequence::corrupts, source::inferred,
+                       format("MRDMA steps %lld bytes from one of its surfaces to the next and ERDMA %lld; they read "
+                              "alternate surfaces of one operand",
+                              static_cast<long long>(main_pitch()), static_cast<long long>(element_pitch())));
+    } else if (pipeline_.pixels() < least_pixels) {
+        reader_.warn(rdma::EW_SURF_STRIDE::EW_SURF_STRIDE, consequence::corrupts, source::measured,
+                     format("an element-wise operand of %u pixels; from %u on one project found it right",
+                            pipeline_.pixels(), least_pixels));
     }
     add(rdma::SRC_BASE_ADDR::SRC_BASE_ADDR, (surfaces + 1) / 2, main_pitch(), main_line(), "element-wise operands");
 }
@@ -203,10 +212,8 @@ void OperandReaders::check_element_operand() {
         case per_element: {
             const std::int64_t line =
                 16 * (std::int64_t{pipeline_.width} + reader_.of(rdma::DATA_CUBE_HEIGHT::EW_LINE_NOTCH_ADDR));
-            const std::int64_t pitch =
-                std::int64_t{reader_.value(rdma::EW_SURF_STRIDE::offset)} + reader_.value(rdma::EW_SURF_NOTCH::offset);
             const std::int64_t surfaces = surfaces_of(element_bits());
-            add(base, pipeline_.flying() ? surfaces : surfaces / 2, pitch, line, "element-wise operands");
+            add(base, pipeline_.flying() ? surfaces : surfaces / 2, element_pitch(), line, "element-wise operands");
             return;
         }
         default:

@@ -1,5 +1,6 @@
 #include "sim/dpu_output.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -12,19 +13,38 @@ namespace {
 
 using rockchip::Precision;
 
+// A NaN is written as one pattern, whatever the sign and the payload that host arithmetic gave it. A capture has 0x7c01 in
+// fp16; the patterns of the other formats were never observed.
+constexpr std::uint16_t half_nan = 0x7c01;
+constexpr std::uint16_t bfloat_nan = 0x7fc0;
+constexpr std::uint32_t float_nan = 0x7fc00000;
+
+template <Precision output>
+auto float_code(float value) {
+    if constexpr (output == Precision::fp16) {
+        return std::isnan(value) ? half_nan : float_to_half(value);
+    } else if constexpr (output == Precision::bf16) {
+        return std::isnan(value) ? bfloat_nan : float_to_bfloat(value);
+    } else {
+        return std::isnan(value) ? float_nan : std::bit_cast<std::uint32_t>(value);
+    }
+}
+
+template <Precision output, typename Value>
+void store_floats_as(std::size_t count, std::byte* outputs, Value value) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto code = float_code<output>(value(i));
+        std::memcpy(outputs + i * sizeof code, &code, sizeof code);
+    }
+}
+
 // `value(i)` is the i-th value as an fp32.
 template <typename Value>
 void store_floats(Precision output, std::size_t count, std::byte* outputs, Value value) {
-    if (output == Precision::fp32) {
-        for (std::size_t i = 0; i < count; ++i) {
-            const float x = value(i);
-            std::memcpy(outputs + i * sizeof x, &x, sizeof x);
-        }
-        return;
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::uint16_t code = output == Precision::bf16 ? float_to_bfloat(value(i)) : float_to_half(value(i));
-        std::memcpy(outputs + i * sizeof code, &code, sizeof code);
+    switch (output) {
+        case Precision::fp16: store_floats_as<Precision::fp16>(count, outputs, value); return;
+        case Precision::bf16: store_floats_as<Precision::bf16>(count, outputs, value); return;
+        default: store_floats_as<Precision::fp32>(count, outputs, value); return;
     }
 }
 
@@ -84,8 +104,6 @@ void convert_outputs(const DpuTask& task, const float* values, std::size_t count
     if (how.scaled) {
         const float factor = std::ldexp(1.0F, -static_cast<int>(how.minus_exponent)) * static_cast<float>(how.scale);
         store_floats(task.output, count, outputs, [&](std::size_t i) { return values[i] * factor; });
-    } else if (task.output == Precision::fp32) {
-        std::memcpy(outputs, values, count * sizeof *values);
     } else {
         store_floats(task.output, count, outputs, [&](std::size_t i) { return values[i]; });
     }

@@ -131,7 +131,7 @@ class RknpuKernel::Mapping {
     FilePointer file_;  // nullptr: mapped by an exported descriptor
 };
 
-RknpuKernel::RknpuKernel(SimOptions options, RknpuOptions board)
+RknpuKernel::RknpuKernel(SimOptions options, RknpuBoard board)
     : options_(std::move(options)),
       board_(board),
       journal_(options_.log_findings),
@@ -142,7 +142,7 @@ RknpuKernel::~RknpuKernel() {
     for (const auto& [fd, file] : files_) {
         ::close(fd);
     }
-    for (const auto& [fd, object] : exports_) {
+    for (const auto& [fd, exported] : exports_) {
         ::close(fd);
     }
 }
@@ -179,7 +179,7 @@ int RknpuKernel::close(int fd) {
 // the old descriptor behind its back.
 bool RknpuKernel::forget(int fd) {
     if (const auto exported = exports_.extract(fd)) {
-        drop_holder(exported.mapped());
+        drop_holder(exported.mapped().object);
         return true;
     }
     const auto entry = files_.extract(fd);
@@ -209,7 +209,7 @@ void* RknpuKernel::mmap(void* address, std::size_t length, int protection, int f
         file = find_file(fd);
         const auto exported = exports_.find(fd);
         if (exported != exports_.end()) {
-            object = exported->second;
+            object = exported->second.object;
             inside = static_cast<std::uint64_t>(offset);
         } else if (file) {
             object = memory_.find_offset(static_cast<std::uint64_t>(offset));
@@ -224,6 +224,8 @@ void* RknpuKernel::mmap(void* address, std::size_t length, int protection, int f
             error = EINVAL;
         } else if (error == 0 && file && file->handle_of(*object) == 0) {
             error = EACCES;  // an object of another file
+        } else if (error == 0 && !file && !exported->second.writable && (protection & PROT_WRITE) != 0) {
+            error = EACCES;
         }
         if (error == 0) {
             memory_.hold(*object);

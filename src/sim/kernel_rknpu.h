@@ -39,7 +39,7 @@
 namespace npu::sim {
 
 // What differs between boards with this driver.
-struct RknpuOptions {
+struct RknpuBoard {
     // NPU memory on the chip that TRY_SRAM may use: 0, or 956 KiB where kernel and device tree give it to the NPU.
     std::uint32_t sram_bytes = 0;
     // Jobs of files that were opened by a render node (a path with "renderD") run no task. One board is reported to do
@@ -55,7 +55,7 @@ inline constexpr std::uint32_t rk3588_sram_bytes = 956 << 10;
 // All calls are thread-safe. Not to be destroyed while another thread is in a call.
 class RknpuKernel final : public SimulatedKernel {
   public:
-    explicit RknpuKernel(SimOptions options, RknpuOptions board = {});
+    explicit RknpuKernel(SimOptions options, RknpuBoard board = {});
     ~RknpuKernel() override;
 
     int open(const char* path, int flags) override;
@@ -75,6 +75,10 @@ class RknpuKernel final : public SimulatedKernel {
   private:
     using Lock = std::unique_lock<std::mutex>;
     using FilePointer = std::shared_ptr<RknpuFile>;
+    struct Export {  // a dma-buf
+        std::shared_ptr<RknpuObject> object;
+        bool writable = false;  // by mappings
+    };
     class Call;     // one system call on an open file
     class Mapping;  // a range of the client's memory that shows an object
 
@@ -118,13 +122,13 @@ class RknpuKernel final : public SimulatedKernel {
     FilePointer find_file(int fd) const;
 
     const SimOptions options_;
-    const RknpuOptions board_;
+    const RknpuBoard board_;
     Journal journal_;
 
     mutable std::mutex mutex_;  // everything below
     std::condition_variable changed_;
     std::map<int, FilePointer> files_;
-    std::map<int, std::shared_ptr<RknpuObject>> exports_;
+    std::map<int, Export> exports_;
     std::map<std::uint64_t, std::shared_ptr<RknpuFence>> fences_;  // by the identity of the descriptor's event
     RknpuDomain domain_;
     RknpuMemory memory_;

@@ -84,7 +84,7 @@ class RknpuFile {
     unsigned calls = 0;           // system calls that use the file now
     bool closed = false;          // its objects go when the last of them returns
     unsigned jobs_in_flight = 0;  // queued or on a core
-    bool runs_nothing = false;    // see RknpuOptions::render_node_runs_nothing
+    bool runs_nothing = false;    // see RknpuBoard::render_node_runs_nothing
 
   private:
     struct Reach {

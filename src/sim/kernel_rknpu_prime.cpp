@@ -55,7 +55,7 @@ int RknpuKernel::handle_to_fd(RknpuFile& file, drm::PrimeHandle& arguments) {
     if (!object->imported()) {  // an imported one is its exporter's business again
         memory_.hold(*object);
         forget(fd);
-        exports_.emplace(fd, object);
+        exports_.emplace(fd, Export{object, (arguments.flags & drm::prime_read_write) != 0});
     }
     arguments.fd = fd;
     return 0;
@@ -66,7 +66,7 @@ int RknpuKernel::fd_to_handle(RknpuFile& file, drm::PrimeHandle& arguments) {
     const auto exported = exports_.find(arguments.fd);
     std::shared_ptr<RknpuObject> object;
     if (exported != exports_.end()) {
-        object = exported->second;
+        object = exported->second.object;
     } else if (::fcntl(arguments.fd, F_GETFD) < 0) {
         return -EBADF;
     } else if (files_.contains(arguments.fd) || !is_memory_file(arguments.fd)) {
@@ -103,7 +103,7 @@ int RknpuKernel::dma_buf_sync(int fd, const drm::DmaBufSync& arguments) {
     }
     const bool end = (arguments.flags & drm::dma_buf_sync_end) != 0;
     const bool writes = (arguments.flags & drm::dma_buf_sync_write) != 0;
-    RknpuObject& object = *exported->second;
+    RknpuObject& object = *exported->second.object;
     synchronise(object, end && writes, !end, 0, object.buffer->bytes());
     return 0;
 }

@@ -62,6 +62,7 @@ void RknpuQueue::enqueue(const std::shared_ptr<RknpuJob>& job) {
     if (job->state == RknpuJob::State::queued) {
         job->waited = true;
         references_may_leak_ |= !job->blocking;
+        give_up_fences();
     }
 }
 
@@ -100,15 +101,18 @@ void RknpuQueue::commit(const std::shared_ptr<RknpuJob>& job) {
     }
 }
 
+// Lets host threads take that many ready parts; the first ones are started when they are needed.
 void RknpuQueue::wake(std::size_t parts) {
-    sigset_t all;  // signals are for the client's threads
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (std::size_t idle = idle_threads_; idle < parts && threads_.size() < thread_limit_; ++idle) {
-        threads_.emplace_back([this] { work(); });
+    if (parts > idle_threads_ && threads_.size() < thread_limit_ && !stop_) {
+        sigset_t all;  // signals are for the client's threads
+        sigset_t before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        for (std::size_t idle = idle_threads_; idle < parts && threads_.size() < thread_limit_; ++idle) {
+            threads_.emplace_back([this] { work(); });
+        }
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     for (std::size_t i = 0; i < parts; ++i) {
         work_.notify_one();
     }
@@ -253,6 +257,7 @@ void RknpuQueue::settle(RknpuJob& job) {
     if (job.fence) {
         job.fence->settle(job.state == RknpuJob::State::done);
     }
+    give_up_fences();
     changed_.notify_all();
 }
 
@@ -343,34 +348,43 @@ void RknpuQueue::reset(const char* why) {
     changed_.notify_all();
 }
 
+// Jobs stand in all queues in the order in which they were submitted, so one pass in that order finds the cores that
+// nobody behind will ever get: those that a stuck job holds, and those for which a job stands in line that waits for one
+// of them.
 bool RknpuQueue::blocked_forever(const RknpuJob& job) const {
-    if (job.state != RknpuJob::State::queued) {
-        return false;
+    std::vector<bool> closed(slots_.size(), false);
+    for (const std::shared_ptr<RknpuJob>& one : in_flight_) {
+        const auto holds = [&](unsigned core) { return slots_[core].current == one; };
+        const bool stuck = one->state == RknpuJob::State::stuck && !one->blocking;
+        const bool waits = one->state == RknpuJob::State::queued &&
+                           std::ranges::any_of(one->cores, [&](unsigned core) { return closed[core] && !holds(core); });
+        if (one.get() == &job) {
+            return waits;
+        }
+        for (const unsigned core : one->cores) {
+            closed[core] = closed[core] || waits || (stuck && holds(core));
+        }
     }
-    const auto immovable = [&](const std::shared_ptr<RknpuJob>& other) {
-        return (other->state == RknpuJob::State::stuck && !other->blocking) || blocked_forever(*other);
-    };
-    return std::ranges::any_of(job.cores, [&](unsigned core) {
-        const Slot& slot = slots_[core];
-        if (slot.current.get() == &job) {
-            return false;
-        }
-        if (slot.current && immovable(slot.current)) {
-            return true;
-        }
-        const auto self =
-            std::ranges::find_if(slot.waiting, [&](const auto& waiting) { return waiting.get() == &job; });
-        return std::any_of(slot.waiting.begin(), self, immovable);
-    });
+    return false;
 }
 
 bool RknpuQueue::can_progress() const {
-    return std::ranges::any_of(
-        in_flight_, [](const auto& job) { return job->state == RknpuJob::State::committed || job->blocking; });
+    return running_ != 0 || std::ranges::any_of(in_flight_, [](const auto& job) {
+               return job->state == RknpuJob::State::committed || job->blocking;
+           });
+}
+
+// Fences of jobs that wait for a stuck one never signal; who waits for them is to know.
+void RknpuQueue::give_up_fences() {
+    for (const std::shared_ptr<RknpuJob>& job : in_flight_) {
+        if (job->fence && blocked_forever(*job)) {
+            job->fence->settle(false);
+        }
+    }
 }
 
 void RknpuQueue::drain(Lock& lock) {
-    changed_.wait(lock, [this] { return running_ == 0 && !can_progress(); });
+    changed_.wait(lock, [this] { return !can_progress(); });
 }
 
 }  // namespace npu::sim

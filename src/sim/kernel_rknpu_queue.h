@@ -96,6 +96,7 @@ class RknpuQueue {
     void drop(const std::shared_ptr<RknpuJob>& job, const char* why);
     void release(RknpuJob& job);
     void count(RknpuJob& job);
+    void give_up_fences();
     RknpuCoreFaults draw_faults(unsigned core, const RknpuJob& job);
     void wake(std::size_t parts);
     void work();

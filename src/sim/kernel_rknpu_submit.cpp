@@ -35,7 +35,8 @@ constexpr std::chrono::milliseconds reset_duration{107};  // published measureme
 constexpr int most_waits = 3;
 constexpr std::chrono::seconds harmless_in_microseconds{1};  // timeouts beyond are meant as microseconds
 
-// What all descriptors of one event have in common, however often they are duplicated; 0: no event.
+// What all descriptors of one event have in common, however often they are duplicated; 0: no event, or a host kernel that
+// does not tell (before 5.2).
 std::uint64_t event_identity(int fd) {
     const int info = ::open(format("/proc/self/fdinfo/%d", fd).c_str(), O_RDONLY | O_CLOEXEC);
     if (info < 0) {
@@ -127,8 +128,9 @@ void RknpuKernel::assign_cores(RknpuJob& job) {
 }
 
 int RknpuKernel::wait_for_fence(Lock& lock, rknpu::Submit& arguments) {
-    const auto known = fences_.find(event_identity(arguments.fence_fd));
-    if (known == fences_.end()) {
+    const std::uint64_t identity = event_identity(arguments.fence_fd);
+    const auto known = fences_.find(identity);
+    if (identity == 0 || known == fences_.end()) {
         return -EINVAL;
     }
     const std::shared_ptr<RknpuFence> fence = known->second;
@@ -190,12 +192,14 @@ int RknpuKernel::submit(const FilePointer& file, rknpu::Submit& arguments) {
             return error;
         }
     }
-    if (live && domain != job->tasks->domain) {
+    if (domain != job->tasks->domain) {
         journal_.complain(
-            Severity::hang,
-            format("SUBMIT with iommu_domain_id -1 runs in the domain that happens to be live, %u; the task "
-                   "list is an object of domain %u",
-                   domain, job->tasks->domain));
+            live ? Severity::hang : Severity::warning,
+            format("SUBMIT with iommu_domain_id %d runs in domain %u%s; the task list is an object of domain "
+                   "%u. The NPU reaches only objects of the domain it runs in: command lists, operands and "
+                   "outputs must be there",
+                   static_cast<std::int32_t>(arguments.iommu_domain_id), domain,
+                   live ? ", which happens to be live" : "", job->tasks->domain));
     }
     job->memory = std::make_unique<RknpuJobMemory>(file->snapshot(domain));
     if (!job->blocking) {

@@ -21,13 +21,23 @@ void read_channels(RegisterCheck& check, const rockchip::ChipProfile& chip, Conv
     if (channels == 0) {
         check.judge.stop(Severity::hang, "%s: there are no channels", register_text(DATA_SIZE1::offset, value).c_str());
     }
-    // Weight blocks have 32 channels, but hardware-tested programs run with 16 (int8 and int16).
-    const std::uint32_t granule = convolution.input == Precision::int4 ? 32 : 16;
-    convolution.channels = align_up(std::max(channels, 1U), granule);
+    // Silicon reads whole atoms. That it takes part of a block of 32 channels (16 of tf32) is proven by programs of int8 and
+    // int16 with 16 of them.
+    const std::uint32_t atom = rockchip::channels_per_atom(convolution.input);
+    convolution.channels = align_up(std::max(channels, 1U), atom);
+    const bool proven = channels % rockchip::info(convolution.input).channels_per_block == 0 ||
+                        (channels % 16 == 0 && !rockchip::info(convolution.input).floating);
     if (convolution.channels != channels) {
-        check.judge.refuse_register(Severity::corrupt, DATA_SIZE1::offset, value,
-                                    "K = %u is not a multiple of %u; the chip does not mask the rest", channels,
-                                    granule);
+        check.judge.refuse_register(
+            Severity::corrupt, DATA_SIZE1::offset, value,
+            "K = %u is not a multiple of the %u channels of an atom; the chip does not mask the "
+            "rest",
+            channels, atom);
+    } else if (!proven && !convolution.depthwise) {
+        check.judge.warn(
+            "K = %u is not a multiple of the %u channels of a weight block: read as a block with the channels "
+            "that exist, as int8 and int16 programs have it",
+            channels, rockchip::info(convolution.input).channels_per_block);
     }
     if (channels > chip.max_k) {
         constexpr std::uint32_t garbage = 11008;

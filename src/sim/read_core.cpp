@@ -70,7 +70,7 @@ void check_channels(RegisterCheck& check, Convolution& convolution) {
     convolution.output_channels = align_up(channels, group);
     if (convolution.output_channels != channels) {
         // Matrix products were measured to be wrong then; convolutions were not tried.
-        if (convolution.positions() == 1) {
+        if (convolution.positions() == 1 && !convolution.depthwise) {
             check.judge.refuse_register(Severity::corrupt, DATAOUT_SIZE_1::offset, value,
                                         "N = %u output channels are not a multiple of the %u kernels of a group: "
                                         "published as silently wrong",

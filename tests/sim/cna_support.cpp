@@ -138,8 +138,9 @@ ConvolutionCase random_case(Precision input, bool depthwise, std::mt19937& rando
     if (shape.floating()) {  // finite
         shape.pad_value &= shape.bits() == 16 ? 0x3fff3fff : 0xbfffffff;
     }
-    const std::uint32_t granule = input == Precision::int4 ? 32 : 16;
-    shape.channels = granule * pick(random, depthwise ? 1 : 3, 6);
+    const std::uint32_t granule = random() % 2 == 0 ? channels_in_atom(input) : std::max(16U, channels_in_atom(input));
+    const std::uint32_t block = block_of_channels(input);
+    shape.channels = granule * pick(random, depthwise ? 1 : block / granule + 1, depthwise ? 6 : 3 * block / granule);
     shape.kernels = depthwise ? 1 : shape.group() + pick(random, 1, shape.group());
     const std::uint32_t fed = depthwise ? shape.channels : shape.kernels;
     shape.output_channels = (fed + shape.group() - 1) / shape.group() * shape.group();

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -155,6 +156,27 @@ TEST(DpuOutput, RoundsFloatsToEachFormat) {
                                          : pair.output == Precision::bf16 ? float_to_bfloat(x)
                                                                           : std::bit_cast<std::uint32_t>(x);
             ASSERT_EQ(smaller[i], wanted) << x;
+        }
+    }
+}
+
+TEST(DpuOutput, WritesEveryNanAsOnePattern) {
+    struct Case {
+        Precision output;
+        std::uint32_t nan;
+    };
+    for (const Case one :
+         {Case{Precision::fp16, 0x7c01}, Case{Precision::bf16, 0x7fc0}, Case{Precision::fp32, 0x7fc00000}}) {
+        const Matmul shape = shape_of(Precision::fp16, one.output);
+        FedSums sums;
+        sums.floats.assign(std::size_t{shape.m} * shape.n, 1.0F);
+        const std::array<std::uint32_t, 4> patterns{0x7f800001, 0x7fc12345, 0xff800001, 0xffffffff};
+        for (std::size_t i = 0; i < patterns.size(); ++i) {
+            sums.floats[i] = std::bit_cast<float>(patterns[i]);
+        }
+        const auto got = run_integers(shape, sums, {{0x4084, one.output == Precision::fp32 ? 0U : 0x10001U}});
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            ASSERT_EQ(got[i] == one.nan, i < patterns.size()) << i;
         }
     }
 }

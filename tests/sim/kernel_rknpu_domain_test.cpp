@@ -57,6 +57,7 @@ TEST_F(RknpuDomains, AJobReachesOnlyItsOwn) {
     arguments.iommu_domain_id = 1;
     EXPECT_EQ(client.call(rknpu::ioctl_submit, arguments), ETIMEDOUT);
     EXPECT_TRUE(found(Severity::hang, {"DMA error", "command list"})) << list_findings(kernel.findings());
+    EXPECT_TRUE(found(Severity::warning, {"runs in domain 1", "object of domain 0"}));
 }
 
 TEST_F(RknpuDomains, MinusOneIsTheOneThatHappensToBeLive) {

@@ -96,6 +96,24 @@ TEST_F(RknpuFences, AFenceInThatNeverSignalsIsNotWaitedForForever) {
     EXPECT_TRUE(found(Severity::corrupt, {"FENCE_IN did not signal", "all the same"}));
 }
 
+TEST_F(RknpuFences, AFenceOfAJobBehindAnEndlessOneNeverSignalsAndIsNotWaitedForEither) {
+    gate.open();
+    Job endless(client, 1);
+    endless.make_endless();
+    Job job(client, 1, 2);
+    for (const std::uint32_t mask : {1U, 2U, 4U}) {
+        ASSERT_EQ(endless.submit(mask, nonblock), 0);
+    }
+    kernel.drain();
+    int fence = -1;
+    ASSERT_EQ(submit_with_fence(job, 0, fence), 0) << "without a mask nothing is cleared, and no core is free";
+    Job waiter(client, 1, 3);
+    EXPECT_EQ(submit_behind_fence(waiter, 7, fence), ETIMEDOUT) << "behind the endless jobs itself";
+    EXPECT_TRUE(found(Severity::corrupt, {"FENCE_IN did not signal"}));
+    EXPECT_TRUE(job.untouched(0));
+}
+
+// The thread's next signal arrives in a wait, or right before one; either way the wait must end.
 TEST_F(RknpuFences, ASignalEndsTheWaitForAFenceInAndNoOther) {
     static std::atomic<int> handled;
     handled = 0;

@@ -66,6 +66,11 @@ TEST_F(RknpuPrime, ErrorsAreThoseOfDrm) {
     EXPECT_EQ(export_handle(client, buffer.handle, fd, 1), EINVAL) << "an unknown flag";
     ASSERT_EQ(export_handle(client, buffer.handle, fd, 0), 0);
     EXPECT_EQ(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+    EXPECT_EQ(kernel.mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+    EXPECT_EQ(errno, EACCES) << "exported without DRM_RDWR";
+    void* readable = kernel.mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    EXPECT_NE(readable, MAP_FAILED);
+    EXPECT_EQ(kernel.munmap(readable, 4096), 0);
     std::uint32_t handle = 0;
     EXPECT_EQ(import(client, 12345, handle), EBADF);
     EXPECT_EQ(import(client, client.fd, handle), EINVAL) << "a device is no buffer";

@@ -66,6 +66,24 @@ TEST_F(RknpuQueueing, JobsOfACoreRunInOrderAndOthersOvertakeThem) {
     }
 }
 
+TEST_F(RknpuQueueing, ManyJobsMayWait) {
+    Job first(client, 1);
+    Job job(client, 1, 2);
+    ASSERT_EQ(first.submit(1, nonblock), 0);
+    gate.enter();
+    constexpr std::uint64_t count = 200;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        ASSERT_EQ(job.submit(i % 2 == 0 ? 7 : 3, nonblock), 0);
+    }
+    std::thread thread([&] { EXPECT_EQ(first.submit(7), 0); });
+    gate.open();
+    thread.join();
+    kernel.drain();
+    EXPECT_EQ(kernel.statistics().submissions, count + 2);
+    EXPECT_EQ(kernel.statistics().tasks, 1 + count / 2 * 3 + count / 2 * 2 + 3);
+    EXPECT_EQ(kernel.statistics().failed_submissions, 0U);
+}
+
 TEST_F(RknpuQueueing, AJobForSeveralCoresWaitsUntilItHasThemAll) {
     Job one(client, 1);
     Job three(client, 1, 2);
@@ -81,8 +99,6 @@ TEST_F(RknpuQueueing, AJobForSeveralCoresWaitsUntilItHasThemAll) {
     EXPECT_TRUE(one.right(0) && three.right(0) && behind.right(0));
     EXPECT_EQ(kernel.statistics().tasks, 5U);
 }
-
-// The thread's next signal arrives in a wait, or right before one; either way the wait must end.
 
 TEST_F(RknpuQueueing, AnEndlessJobKeepsItsCoreUntilTheNextNonblockJobClearsIt) {
     gate.open();

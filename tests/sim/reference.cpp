@@ -112,6 +112,12 @@ float reference_group_sum(const float* a, const float* b, std::size_t count) {
     return sum.rounded();
 }
 
+std::uint32_t single_code(float value) {
+    return std::isnan(value) ? 0x7fc00000 : std::bit_cast<std::uint32_t>(value);
+}
+
+std::uint32_t half_code(float value) { return std::isnan(value) ? 0x7c01 : float_to_half(value); }
+
 std::vector<std::uint32_t> reference_product(const Matmul& matmul, const Operands& operands) {
     std::vector<std::uint32_t> product;
     product.reserve(std::size_t{matmul.m} * matmul.n);
@@ -162,8 +168,7 @@ std::vector<std::uint32_t> reference_product(const Matmul& matmul, const Operand
                 }
                 sum += reference_group_sum(x, y, count);
             }
-            product.push_back(matmul.output == Precision::fp16 ? float_to_half(sum)
-                                                               : std::bit_cast<std::uint32_t>(sum));
+            product.push_back(matmul.output == Precision::fp16 ? half_code(sum) : single_code(sum));
         }
     }
     return product;

@@ -98,7 +98,7 @@ TEST(Refusal, NamesEachRegisterOfTheCnaAndCoreThatIsWrong) {
         {"empty plane", hang, {"CNA.DATA_SIZE0", "empty"}, {{0x1020, 8}}},
         {"height that wraps", corrupt, {"CNA.DATA_SIZE0", "11 bits", "wraps"}, {{0x1020, 0x10808}}},
         {"no channels", hang, {"CNA.DATA_SIZE1", "no channels"}, {{0x1024, 0}}},
-        {"K that is no multiple of 16", corrupt, {"CNA.DATA_SIZE1", "K = 72"}, {{0x1024, 71 << 16 | 72}}},
+        {"K that is no whole atom", corrupt, {"CNA.DATA_SIZE1", "K = 68", "8 channels"}, {{0x1024, 67 << 16 | 68}}},
         {"K above the limit", corrupt, {"CNA.DATA_SIZE1", "K = 8224", "8192"}, {{0x1024, 8223 << 16 | 8224}}},
         {"output width differs", hang, {"CNA.DATA_SIZE2", "disagree"}, {{0x1028, 2}}},
         {"atomics differ", hang, {"CNA.DATA_SIZE3", "disagree"}, {{0x102c, 9}}},
@@ -146,7 +146,7 @@ TEST(Refusal, NamesEachRegisterOfTheCnaAndCoreThatIsWrong) {
     }
     const Matmul four_bits{.input = Precision::int4, .output = Precision::int16, .m = 4, .k = 64, .n = 64};
     expect_refused(four_bits, {"depthwise int4", unmodelled, {"CNA.CONV_CON1", "int4"}, {{0x100c, 0x20000363}}});
-    expect_refused(four_bits, {"K of int4", corrupt, {"CNA.DATA_SIZE1", "K = 48", "multiple of 32"}, {{0x1024, 48}}});
+    expect_refused(four_bits, {"K of int4", corrupt, {"CNA.DATA_SIZE1", "K = 48", "32 channels"}, {{0x1024, 48}}});
 }
 
 // The registers of DPU and DPU_RDMA have a file of their own, dpu_refusal_test.cpp.
@@ -282,9 +282,11 @@ TEST(Warning, ButNoRefusalForHazardsThatOnlySomeBoardsShow) {
         EXPECT_FALSE(warned(slack, {"slack bank"}, {{0x1040, (12 - banks) << 4 | banks}}))
             << "one more bank is the cure";
     }
-    slack.m = 216, slack.k = 896;  // 94 % of six banks
+    slack.m = 200, slack.k = 160;  // 32000 bytes; with whole entries 38400
     EXPECT_FALSE(warned(slack, {"for this very shape"}, {}));
-    EXPECT_TRUE(warned(slack, {"slack bank", "for some shapes like this"}, {}));
+    EXPECT_TRUE(warned(slack, {"slack bank", "38400 of 32768", "for some shapes like this"}, {}));
+    slack.m = 216, slack.k = 896;  // 94 % of six banks, in whole entries
+    EXPECT_FALSE(warned(slack, {"slack bank"}, {}));
     slack.m = 128, slack.k = 768;
     EXPECT_FALSE(warned(slack, {"slack bank"}, {})) << "exactly full is fine";
     const Matmul hazard{.input = Precision::fp16, .output = Precision::fp32, .m = 8, .k = 3840, .n = 16};

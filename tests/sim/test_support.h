@@ -105,6 +105,10 @@ struct Operands {
 };
 Operands random_operands(const Matmul& matmul, std::mt19937& random, Range range);
 
+// Codes of a float result; NaN has one pattern.
+std::uint32_t single_code(float value);
+std::uint32_t half_code(float value);
+
 // The product as codes of the output format, [m][n]: int64 for integers, 128-bit integers for the groups
 // of fp16, 640-bit integers for those of bf16 and tf32.
 std::vector<std::uint32_t> reference_product(const Matmul& matmul, const Operands& operands);
