@@ -5,7 +5,6 @@
 #include "device/board.h"
 #include "device/rknpu_device.h"
 #include "plugin/ggml_host.h"
-#include "rockchip/timing.h"
 #include "sim/kernel_rknpu.h"
 #include "uapi/syscalls.h"
 
@@ -16,9 +15,7 @@ namespace {
 std::unique_ptr<uapi::Syscalls> make_kernel(const Options& options) {
     sim::SimOptions simulation;
     simulation.memory_bytes = static_cast<std::size_t>(options.memory_mib) << 20;
-    simulation.task_seconds = [conditions = rockchip::conditions(rockchip::rk3588())](const rockchip::TaskWork& work) {
-        return rockchip::task_seconds(work, rockchip::rk3588(), conditions);
-    };
+    simulation.submission_seconds = sim::submission_model(simulation);
     return sim::make_simulated_kernel(simulation);
 }
 

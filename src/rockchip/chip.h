@@ -14,6 +14,7 @@ namespace npu::rockchip {
 struct TimingConstants {
     double clock_hz;                        // NPU clock under the vendor driver
     double boot_clock_hz;                   // NPU clock that mainline leaves it at
+    double patched_clock_hz;                // and that patched mainline kernels set
     double memory_hz;                       // memory clock at which the bandwidths were measured
     double core_bytes_per_second;           // bandwidth that one core reaches, whatever its clock
     double port_bytes_per_cycle;            // width of a core's memory port: bounds it at low clocks

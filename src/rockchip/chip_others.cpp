@@ -93,6 +93,7 @@ const ChipProfile& rv1106() {
         chip.timing = rk3588().timing;
         chip.timing.clock_hz = 420e6;
         chip.timing.boot_clock_hz = 420e6;
+        chip.timing.patched_clock_hz = 420e6;
         return chip;
     }();
     return profile;

@@ -28,6 +28,7 @@ const char* kernel_setup_name(KernelSetup setup) {
         case KernelSetup::rocket: return "rocket";
         case KernelSetup::rocket_big_core: return "rocket-big-core";
         case KernelSetup::rocket_same_core: return "rocket-same-core";
+        case KernelSetup::rocket_patched: return "rocket-patched";
     }
     return "?";
 }
@@ -46,6 +47,8 @@ Conditions conditions(const ChipProfile& chip, KernelSetup setup) {
         case KernelSetup::rocket: return mainline(constants.rocket_submit_seconds);
         case KernelSetup::rocket_big_core: return mainline(constants.rocket_big_core_submit_seconds);
         case KernelSetup::rocket_same_core: return mainline(constants.rocket_same_core_submit_seconds);
+        case KernelSetup::rocket_patched:
+            return {constants.patched_clock_hz, constants.memory_hz, constants.rocket_submit_seconds, 64};
     }
     return {};
 }

@@ -50,6 +50,7 @@ enum class KernelSetup : std::uint8_t {
     rocket,            // mainline driver, as shipped: interrupt on a little core, 200 MHz, one kick per task
     rocket_big_core,   // its interrupt moved to a big core
     rocket_same_core,  // and the waiter put on that core
+    rocket_patched,    // a patched mainline kernel: 600 MHz, batched jobs
 };
 
 // "rknpu", "rknpu-unpinned", "rocket", ...
@@ -63,7 +64,7 @@ struct Conditions {
 };
 
 // The conditions that a set-up implies; each may be overwritten. Mainline runs at 200 MHz with one kick per task; patched
-// kernels run at 600 MHz and chain (published: 64 tasks per kick).
+// kernels run at 600 MHz and chain (published: programs give them 64 tasks per kick).
 Conditions conditions(const ChipProfile& chip, KernelSetup setup = KernelSetup::rknpu);
 
 // Seconds of one task, by resource. `array` and `weights` run side by side; the other parts follow each other.

@@ -40,18 +40,20 @@ void Journal::clear_findings() {
     index_.clear();
 }
 
-void Journal::add_submission(bool completed, std::span<const rockchip::TaskWork> tasks, double seconds) {
+void Journal::add_submission(bool completed, std::span<const rockchip::CoreWork> cores, double seconds) {
     const std::lock_guard lock(mutex_);
     ++statistics_.submissions;
     statistics_.failed_submissions += completed ? 0 : 1;
     statistics_.device_seconds += seconds;
-    for (const rockchip::TaskWork& work : tasks) {
-        ++statistics_.tasks;
-        statistics_.macs += work.macs;
-        statistics_.feature_bytes += work.feature_bytes;
-        statistics_.weight_bytes += work.weight_bytes;
-        statistics_.output_bytes += work.output_bytes;
-        statistics_.command_words += work.command_words;
+    for (const rockchip::CoreWork& tasks : cores) {
+        for (const rockchip::TaskWork& work : tasks) {
+            ++statistics_.tasks;
+            statistics_.macs += work.macs;
+            statistics_.feature_bytes += work.feature_bytes;
+            statistics_.weight_bytes += work.weight_bytes;
+            statistics_.output_bytes += work.output_bytes;
+            statistics_.command_words += work.command_words;
+        }
     }
 }
 

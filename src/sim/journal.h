@@ -22,7 +22,7 @@ struct KernelStatistics {
     std::uint64_t weight_bytes = 0;
     std::uint64_t output_bytes = 0;
     std::uint64_t command_words = 0;
-    double device_seconds = 0;  // of all jobs, by SimOptions::task_seconds
+    double device_seconds = 0;  // of all jobs, by SimOptions::submission_seconds
 };
 
 // Thread-safe.
@@ -38,7 +38,7 @@ class Journal {
     [[nodiscard]] std::vector<Finding> findings() const;
     void clear_findings();
 
-    void add_submission(bool completed, std::span<const rockchip::TaskWork> tasks, double seconds);
+    void add_submission(bool completed, std::span<const rockchip::CoreWork> cores, double seconds);
     [[nodiscard]] KernelStatistics statistics() const;
 
   private:

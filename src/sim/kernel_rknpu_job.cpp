@@ -54,8 +54,8 @@ class CoreRunner {
                 done += count;
             }
             run_.completed = true;
-            for (const TaskWork& work : run_.work) {
-                run_.seconds += options_.task_seconds ? options_.task_seconds(work) : 0;
+            if (options_.on_task) {
+                std::ranges::for_each(run_.work, options_.on_task);
             }
         }
         return std::move(run_);

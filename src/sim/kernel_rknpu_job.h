@@ -34,7 +34,6 @@ struct RknpuCoreRun {
     bool completed = false;     // the driver got the interrupts that it waits for
     bool core_hangs = false;    // and the core answers nothing until it is reset
     std::uint32_t counter = 0;  // of the core's register: tasks of the last kick
-    double seconds = 0;         // on silicon
     std::vector<TaskWork> work;
     std::vector<Finding> findings;
 };
@@ -67,6 +66,7 @@ struct RknpuJob {
 
     // Guarded by the kernel's lock.
     State state = State::queued;
+    double seconds = 0;  // on silicon; known when it is done
     bool waited = false;  // was not started at once
     std::size_t cores_held = 0;
     std::size_t runs_left = 0;  // parts that wait for a host thread or run on one

@@ -262,14 +262,16 @@ void RknpuQueue::settle(RknpuJob& job) {
 }
 
 void RknpuQueue::count(RknpuJob& job) {
-    double seconds = 0;
-    std::vector<TaskWork> work;
+    std::vector<rockchip::CoreWork> cores;
+    for (const RknpuCoreRun& run : job.runs) {
+        cores.emplace_back(run.work);
+    }
+    job.seconds =
+        options_.submission_seconds ? options_.submission_seconds(cores, options_.chip->max_tasks_per_submit) : 0;
+    journal_.add_submission(job.state == RknpuJob::State::done, cores, job.seconds);
     for (RknpuCoreRun& run : job.runs) {
-        seconds = std::max(seconds, run.seconds);
-        std::ranges::move(run.work, std::back_inserter(work));
         run.work.clear();
     }
-    journal_.add_submission(job.state == RknpuJob::State::done, work, seconds);
 }
 
 // The job uses neither domain nor file any more.

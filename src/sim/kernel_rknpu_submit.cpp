@@ -246,8 +246,7 @@ int RknpuKernel::wait_for(Lock& lock, const RknpuJob& job, rknpu::Submit& argume
     for (;;) {
         if (job.state == State::done) {
             arguments.task_counter = arguments.task_number;
-            arguments.hw_elapse_time =
-                static_cast<std::int64_t>(std::ranges::max(job.runs, {}, &RknpuCoreRun::seconds).seconds * 1e9);
+            arguments.hw_elapse_time = static_cast<std::int64_t>(job.seconds * 1e9);
             return 0;
         }
         if (job.state == State::dropped) {

@@ -1,6 +1,7 @@
 #include "sim/kernel_rocket_job.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
@@ -126,12 +127,12 @@ bool RocketCore::run_with_faults(const RocketJob& job, Progress& progress) {
 bool RocketCore::run(const RocketJob& job) {
     Progress progress;
     const bool completed = run_with_faults(job, progress);
-    double seconds = 0;
-    if (options_.task_seconds) {
-        for (const TaskWork& work : progress.work) {
-            seconds += options_.task_seconds(work);
-        }
+    if (options_.on_task) {
+        std::ranges::for_each(progress.work, options_.on_task);
     }
+    const std::array cores{rockchip::CoreWork(progress.work)};
+    const bool batched = (job.flags & rocket::job_batched) != 0;
+    const double seconds = options_.submission_seconds ? options_.submission_seconds(cores, batched ? 0 : 1) : 0;
     if (completed && seconds * 1000 > rocket::job_timeout_ms) {
         progress.findings.push_back(
             {Severity::warning, index_, 0,
@@ -142,7 +143,7 @@ bool RocketCore::run(const RocketJob& job) {
     for (Finding& finding : progress.findings) {
         journal_.add(std::move(finding));
     }
-    journal_.add_submission(completed, progress.work, seconds);
+    journal_.add_submission(completed, cores, seconds);
     return completed;
 }
 

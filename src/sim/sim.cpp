@@ -18,6 +18,19 @@ CoreOptions core_options(const SimOptions& options, unsigned index) {
 
 const char* usual_path(Driver driver) { return driver == Driver::rknpu ? "/dev/dri/card1" : "/dev/accel/accel0"; }
 
+SubmissionModel submission_model(const SimOptions& options) {
+    using rockchip::KernelSetup;
+    const KernelSetup setup = options.driver == Driver::rknpu ? KernelSetup::rknpu
+                              : options.rocket.major == 0     ? KernelSetup::rocket
+                                                              : KernelSetup::rocket_patched;
+    return [chip = options.chip, conditions = rockchip::conditions(*options.chip, setup)](
+               std::span<const rockchip::CoreWork> cores, std::uint32_t tasks_per_kick) {
+        rockchip::Conditions these = conditions;
+        these.tasks_per_kick = tasks_per_kick;
+        return rockchip::submission_seconds(cores, *chip, these);
+    };
+}
+
 std::unique_ptr<SimulatedKernel> make_simulated_kernel(SimOptions options) {
     if (options.path.empty()) {
         options.path = usual_path(options.driver);

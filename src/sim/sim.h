@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
+#include "rockchip/timing.h"
 #include "sim/core.h"
 #include "sim/faults.h"
 #include "sim/kernel.h"
@@ -26,6 +28,10 @@ struct RocketInterface {
     std::uint32_t minor = 0;
 };
 
+// What a submission would take on silicon, in seconds: the tasks of each core that takes part, and how many of them one
+// start of a core runs (0: all). A rocket job is a submission of its own. Called from several threads at once.
+using SubmissionModel = std::function<double(std::span<const rockchip::CoreWork> cores, std::uint32_t tasks_per_kick)>;
+
 struct SimOptions {
     Driver driver = Driver::rknpu;
     RocketInterface rocket;
@@ -39,13 +45,12 @@ struct SimOptions {
     std::uint64_t memory_bytes = 0;  // of all buffer objects together; 0: what the host has
     // The NPU sees what was synchronised to it, and the CPU what was synchronised back. Slower; for tests of clients.
     bool strict_sync = false;
-    std::uint64_t poison_seed = 1;         // noise in registers that nobody wrote
-    bool poison_before_each_kick = false;  // see CoreOptions
-    unsigned host_threads = 0;             // cores that run at once; 0: as many as the host has
-    // What a task would take on silicon, in seconds; added up per core, the slowest core counts. Called from several
-    // threads at once. Empty: jobs take no time.
-    std::function<double(const TaskWork&)> task_seconds;
-    bool log_findings = true;  // each distinct finding once, as a warning through base/log.h
+    std::uint64_t poison_seed = 1;                 // noise in registers that nobody wrote
+    bool poison_before_each_kick = false;          // see CoreOptions
+    unsigned host_threads = 0;                     // cores that run at once; 0: as many as the host has
+    SubmissionModel submission_seconds;            // empty: jobs take no time
+    std::function<void(const TaskWork&)> on_task;  // called by the thread of a core for each task that has run
+    bool log_findings = true;                      // each distinct finding once, as a warning through base/log.h
 };
 
 // How a kernel with these options makes each of its cores.
@@ -53,6 +58,9 @@ CoreOptions core_options(const SimOptions& options, unsigned index);
 
 // The node that a driver has on a board: "/dev/dri/card1", "/dev/accel/accel0".
 const char* usual_path(Driver driver);
+
+// The timing model (rockchip/timing.h) for kernels with these options; `chip` must outlive it.
+SubmissionModel submission_model(const SimOptions& options);
 
 // A kernel with one NPU.
 std::unique_ptr<SimulatedKernel> make_simulated_kernel(SimOptions options = {});

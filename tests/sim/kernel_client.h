@@ -154,14 +154,13 @@ inline SimOptions with_faults(const char* specification) {
 // Holds every job that has run its tasks, until opened: between enter() and open() jobs are in flight.
 class Gate {
   public:
-    // To be used as SimOptions::task_seconds.
-    std::function<double(const TaskWork&)> hook() {
+    // To be used as SimOptions::on_task.
+    std::function<void(const TaskWork&)> hook() {
         return [this](const TaskWork&) {
             std::unique_lock lock(mutex_);
             ++waiting_;
             changed_.notify_all();
             changed_.wait(lock, [this] { return open_; });
-            return 0.0;
         };
     }
     // Returns when that many tasks have come to the gate.
@@ -335,7 +334,7 @@ class GatedFixture : public testing::Test {
   protected:
     static SimOptions gated(Gate& gate) {
         SimOptions options = quiet();
-        options.task_seconds = gate.hook();
+        options.on_task = gate.hook();
         options.host_threads = 3;
         return options;
     }

@@ -108,7 +108,7 @@ TEST_F(RknpuDomains, WarnsOfAnObjectThatIsFreedWhileAnotherDomainIsBusy) {
 TEST(RknpuDomainThreads, WhoNeedsAnotherDomainWaitsForTheJobsOfTheLiveOne) {
     Gate gate;
     SimOptions options = quiet();
-    options.task_seconds = gate.hook();
+    options.on_task = gate.hook();
     RknpuKernel kernel(options);
     Client client(kernel);
     Job job(client, 1);
@@ -145,7 +145,7 @@ TEST(RknpuDomainThreads, TheSwitchIsGivenUpAfterSixSecondsOfRealTime) {
 TEST(RknpuDomainThreads, WarnsOfASwitchAfterJobsStoodInAQueue) {
     Gate gate;
     SimOptions options = quiet();
-    options.task_seconds = gate.hook();
+    options.on_task = gate.hook();
     RknpuKernel kernel(options);
     Client client(kernel);
     Job first(client, 1);

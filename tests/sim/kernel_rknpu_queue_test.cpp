@@ -202,7 +202,7 @@ TEST(RknpuQueueRealTime, ANonblockJobResetsOneThatIsOlderThanItsTimeoutInMicrose
         Gate gate;
         SimOptions options = quiet();
         options.real_time = true;
-        options.task_seconds = gate.hook();
+        options.on_task = gate.hook();
         RknpuKernel kernel(options);
         Client client(kernel);
         Job first(client, 1);

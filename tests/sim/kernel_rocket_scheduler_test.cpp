@@ -37,7 +37,7 @@ TEST(RocketCores, OfOneFileAreTwoInTurnAndNeverTheThird) {
 TEST(RocketCores, StayTheSameWhileAFileHasJobsThatAreNotDone) {
     Gate gate;
     SimOptions options = counting();
-    options.task_seconds = gate.hook();
+    options.on_task = gate.hook();
     RocketKernel kernel(options);
     RocketClient client(kernel);
     RocketWork work(client, 1);
@@ -54,7 +54,7 @@ TEST(RocketCores, StayTheSameWhileAFileHasJobsThatAreNotDone) {
 TEST(RocketCores, AreAllBusyWithThreeFiles) {
     Gate gate;
     SimOptions options = counting();
-    options.task_seconds = gate.hook();
+    options.on_task = gate.hook();
     RocketKernel kernel(options);
     gate.shut();
     std::vector<std::unique_ptr<RocketClient>> clients;
@@ -82,12 +82,11 @@ TEST(RocketCores, RunOneAtATimeWhereTheHostAllowsNoMore) {
     std::atomic<int> most{0};
     SimOptions options = rocket_options();
     options.host_threads = 1;
-    options.task_seconds = [&](const TaskWork&) {
+    options.on_task = [&](const TaskWork&) {
         const int now = ++running;
         most = std::max(most.load(), now);
         std::this_thread::yield();
         --running;
-        return 0.0;
     };
     RocketKernel kernel(options);
     std::vector<std::unique_ptr<RocketClient>> clients;

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "sim/rocket_client.h"
+#include "sim/time_model.h"
 
 namespace npu::sim::test {
 namespace {
@@ -35,7 +36,7 @@ TEST_F(RocketSubmit, RunsTheTasksOfAJobOneKickEach) {
 
 TEST(RocketTime, AddsUpWhatTasksWouldTakeAndWarnsOfJobsThatAreTooLong) {
     SimOptions options = rocket_options();
-    options.task_seconds = [](const TaskWork& work) { return static_cast<double>(work.macs) * 1e-5; };
+    options.submission_seconds = seconds_by_macs(1e-5);
     RocketKernel kernel(options);
     RocketClient client(kernel);
     RocketWork work(client, 4);

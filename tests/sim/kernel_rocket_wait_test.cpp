@@ -338,7 +338,7 @@ TEST(RocketCoherency, SynchronisesOnlyTheRangeWhereRangesExist) {
 TEST(RocketCoherency, WaitsForRangesToo) {
     Gate gate;
     SimOptions options = rocket_options({1, 5});
-    options.task_seconds = gate.hook();
+    options.on_task = gate.hook();
     RocketKernel kernel(options);
     RocketClient client(kernel);
     RocketWork work(client, 1);

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "sim/kernel_client.h"
+#include "sim/time_model.h"
 
 namespace npu::sim::test::vendor {
 namespace {
@@ -22,10 +23,8 @@ class KernelSubmit : public KernelFixture {
 TEST_F(KernelSubmit, RunsAChainAndReportsCountersTimeAndInterruptStatus) {
     SimOptions options = quiet();
     std::atomic<int> calls{0};
-    options.task_seconds = [&calls](const TaskWork& work) {
-        ++calls;
-        return static_cast<double>(work.macs) * 1e-9;
-    };
+    options.on_task = [&calls](const TaskWork&) { ++calls; };
+    options.submission_seconds = seconds_by_macs(1e-9);
     RknpuKernel timed(options);
     Client user(timed);
     Job job(user, 5);

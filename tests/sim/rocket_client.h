@@ -240,14 +240,14 @@ struct RocketWork {
 // last task has run and before anybody hears of it.
 class Gate {
   public:
-    std::function<double(const TaskWork&)> hook() {
+    // To be used as SimOptions::on_task.
+    std::function<void(const TaskWork&)> hook() {
         return [this](const TaskWork&) {
             std::unique_lock lock(mutex_);
             ++held_;
             changed_.notify_all();
             changed_.wait(lock, [this] { return open_; });
             --held_;
-            return 0.0;
         };
     }
     void shut() {
@@ -275,7 +275,7 @@ class Gate {
 class RocketFixture : public testing::Test {
   protected:
     static SimOptions with(SimOptions options, Gate& gate) {
-        options.task_seconds = gate.hook();
+        options.on_task = gate.hook();
         return options;
     }
     Gate gate;

@@ -25,11 +25,7 @@ Result<SimOptions> simulation_settings(const SimulationOptions& options) {
     settings.strict_sync = options.coherency;
     settings.poison_seed = static_cast<std::uint64_t>(options.seed);
     settings.log_findings = options.log;
-    const rockchip::Conditions conditions = rockchip::conditions(
-        *chip, settings.driver == Driver::rocket ? rockchip::KernelSetup::rocket : rockchip::KernelSetup::rknpu);
-    settings.task_seconds = [chip, conditions](const TaskWork& work) {
-        return rockchip::task_seconds(work, *chip, conditions);
-    };
+    settings.submission_seconds = submission_model(settings);
     return settings;
 }
 
