@@ -180,6 +180,11 @@ const Result<Options>& options() {
     return parsed;
 }
 
+std::string temporary_folder() {
+    const char* folder = std::getenv("TMPDIR");
+    return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
+
 std::vector<std::string> unknown_options() {
     std::vector<std::string> unknown;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {

@@ -72,6 +72,9 @@ Result<SimulationOptions> parse_simulation_options(OptionLookup lookup);
 // From the environment, parsed once. Thread-safe.
 const Result<SimulationOptions>& simulation_options();
 
+// Where temporary files go: $TMPDIR, or "/tmp".
+std::string temporary_folder();
+
 // Names in the environment that start with GGML_NPU_ and stand in no table: most likely spelling mistakes.
 std::vector<std::string> unknown_options();
 

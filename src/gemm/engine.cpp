@@ -89,7 +89,9 @@ Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, T
 
     NPU_TRY(device_.run(cached->chains, options_.deadline));
     NPU_TRY(output_->from_device(0, plan.output_bytes()));
-    reduce(plan, output_->data(), weights.scales, scales, y);
+    share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
+        reduce(plan, output_->data(), weights.scales, scales, first, count, y);
+    });
 
     report.submissions += 1;
     report.tasks += plan.task_count();
@@ -102,16 +104,30 @@ std::vector<float> Engine::write_features(const compile::Plan& plan, Pipeline pi
     const compile::FeatureLayout layout = plan.feature_layout();
     const std::size_t stride = std::size_t{k} * compile::element_bytes(plan.shape.input);
     std::vector<float> scales(x.rows);
-    quantised_.resize(rows_per_pack * stride);
-    for (std::uint32_t first = 0; first < x.rows; first += rows_per_pack) {
-        const std::uint32_t count = std::min(rows_per_pack, x.rows - first);
+    share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
+        thread_local std::vector<std::byte> quantised;
+        quantised.resize(rows_per_pack * stride);
         for (std::uint32_t i = 0; i < count; ++i) {
             scales[first + i] =
-                quantise_row(pipeline, x.data + (first + i) * x.stride, k, quantised_.data() + i * stride);
+                quantise_row(pipeline, x.data + (first + i) * x.stride, k, quantised.data() + i * stride);
         }
-        compile::pack_features(layout, {quantised_.data(), stride}, first, count, k, features_->data());
-    }
+        compile::pack_features(layout, {quantised.data(), stride}, first, count, k, features_->data());
+    });
     return scales;
+}
+
+// Calls the work for packs of rows, which the threads of the team share.
+void Engine::share_rows(std::uint32_t rows, const std::function<void(std::uint32_t, std::uint32_t)>& work) {
+    const auto packs_from = [&](unsigned index, unsigned step) {
+        for (std::uint32_t first = index * rows_per_pack; first < rows; first += step * rows_per_pack) {
+            work(first, std::min(rows_per_pack, rows - first));
+        }
+    };
+    if (rows <= rows_per_pack) {
+        packs_from(0, 1);
+    } else {
+        options_.team(packs_from);
+    }
 }
 
 Result<Engine::CachedProgram*> Engine::program_for(const WeightsShape& shape, std::uint32_t rows) {

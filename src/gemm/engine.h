@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/team.h"
 #include "device/device.h"
 #include "gemm/weights.h"
 
@@ -28,6 +29,7 @@ namespace npu::gemm {
 struct EngineOptions {
     std::uint32_t cores = 3;
     std::chrono::milliseconds deadline{2000};
+    Team team = work_alone;      // converts activations and results
     bool check_programs = true;  // every new program passes rockchip::check_program before its first run
     std::size_t cached_programs = 128;
     // More rows than these allow are split into several submissions.
@@ -77,6 +79,7 @@ class Engine {
     Result<MultiplyReport> multiply_locked(const ResidentWeights& weights, RowsView x, TargetView y);
     Result<void> multiply_rows(const ResidentWeights& weights, RowsView x, TargetView y, MultiplyReport& report);
     std::vector<float> write_features(const compile::Plan& plan, Pipeline pipeline, RowsView x);  // returns row scales
+    void share_rows(std::uint32_t rows, const std::function<void(std::uint32_t first, std::uint32_t count)>& work);
     Result<CachedProgram*> program_for(const WeightsShape& shape, std::uint32_t rows);
     Result<void> aim(CachedProgram& program, const ResidentWeights& weights);
     Result<void> check(const CachedProgram& program, const ResidentWeights& weights) const;
@@ -87,7 +90,6 @@ class Engine {
     std::unique_ptr<device::Buffer> features_;
     std::unique_ptr<device::Buffer> output_;
     std::unique_ptr<device::Buffer> transient_;
-    std::vector<std::byte> quantised_;                    // rows on their way to features_
     std::list<std::unique_ptr<CachedProgram>> programs_;  // most recently used first
 };
 

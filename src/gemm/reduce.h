@@ -11,8 +11,9 @@
 
 namespace npu::gemm {
 
-// `output` holds plan.output_bytes() bytes as the device wrote them; kernel_scales has N entries, row_scales M.
+// Rows [first, first + count) of the result. `output` holds plan.output_bytes() bytes as the device wrote them;
+// kernel_scales has N entries, row_scales M; y is the whole result.
 void reduce(const compile::Plan& plan, const std::byte* output, std::span<const float> kernel_scales,
-            std::span<const float> row_scales, TargetView y);
+            std::span<const float> row_scales, std::uint32_t first, std::uint32_t count, TargetView y);
 
 }  // namespace npu::gemm

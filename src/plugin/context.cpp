@@ -5,6 +5,7 @@
 #include "device/board.h"
 #include "device/rknpu_device.h"
 #include "plugin/ggml_host.h"
+#include "plugin/host_team.h"
 #include "sim/kernel_rknpu.h"
 #include "uapi/syscalls.h"
 
@@ -15,6 +16,7 @@ namespace {
 std::unique_ptr<uapi::Syscalls> make_kernel(const Options& options) {
     sim::SimOptions simulation;
     simulation.memory_bytes = static_cast<std::size_t>(options.memory_mib) << 20;
+    simulation.team = work_in_team;
     simulation.submission_seconds = sim::submission_model(simulation);
     return sim::make_simulated_kernel(simulation);
 }
@@ -49,6 +51,7 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
     context->engine_ = std::make_unique<gemm::Engine>(
         *context->device_, gemm::EngineOptions{.cores = static_cast<std::uint32_t>(chosen.cores),
                                                .deadline = std::chrono::milliseconds(chosen.timeout_ms),
+                                               .team = work_in_team,
                                                .check_programs = chosen.check_programs});
     return context;
 }

@@ -1,6 +1,7 @@
 #include "plugin/executor.h"
 
 #include "plugin/host.h"
+#include "plugin/host_team.h"
 #include "plugin/route.h"
 #include "plugin/tensors.h"
 
@@ -28,6 +29,7 @@ Result<std::unique_ptr<Executor>> Executor::create(DeviceContext& context) {
 Executor::~Executor() { ggml_backend_free(cpu_); }
 
 void Executor::set_n_threads(int threads) {
+    threads_ = threads;
     if (const auto function = cpu_set_n_threads(); function != nullptr) {
         function(cpu_, threads);
     }
@@ -40,6 +42,7 @@ void Executor::set_abort_callback(ggml_abort_callback callback, void* data) {
 }
 
 ggml_status Executor::compute(ggml_cgraph* graph) {
+    set_team_size(threads_);
     int cpu_first = 0;  // nodes [cpu_first, i) wait for the CPU
     for (int i = 0; i < graph->n_nodes; ++i) {
         const ggml_tensor* node = graph->nodes[i];

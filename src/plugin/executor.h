@@ -35,7 +35,8 @@ class Executor {
 
     DeviceContext& context_;
     ggml_backend_t cpu_;
-    std::vector<float> rows_;  // activations that are no floats, or whose rows lie apart
+    int threads_ = GGML_DEFAULT_N_THREADS;  // as the CPU backend starts
+    std::vector<float> rows_;               // activations that are no floats, or whose rows lie apart
 };
 
 }  // namespace npu::plugin

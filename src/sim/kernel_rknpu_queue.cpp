@@ -94,8 +94,11 @@ void RknpuQueue::commit(const std::shared_ptr<RknpuJob>& job) {
     for (std::size_t i = 0; i < job->cores.size(); ++i) {
         ready_.push_back({job, i});
     }
-    // The thread that waits for the job takes one part itself.
-    wake(job->blocking && !job->waited ? job->cores.size() - 1 : job->cores.size());
+    if (!job->blocking || job->waited) {
+        wake(job->cores.size());
+    } else if (!options_.team) {
+        wake(job->cores.size() - 1);  // the thread that waits for the job takes one part itself
+    }
     if (job->blocking && job->waited) {
         changed_.notify_all();
     }
@@ -129,7 +132,20 @@ void RknpuQueue::work() {
     }
 }
 
-bool RknpuQueue::help(Lock& lock, const RknpuJob& job) { return run(lock, &job); }
+bool RknpuQueue::help(Lock& lock, const RknpuJob& job) {
+    const bool ready = std::ranges::any_of(ready_, [&](const Part& part) { return part.job.get() == &job; });
+    if (!options_.team || !ready) {
+        return run(lock, &job);
+    }
+    lock.unlock();
+    options_.team([&](unsigned, unsigned) {
+        Lock own(mutex_);
+        while (run(own, &job)) {
+        }
+    });
+    lock.lock();
+    return true;
+}
 
 // Runs a ready part (of `only`, unless it is nullptr) and records what became of it.
 bool RknpuQueue::run(Lock& lock, const RknpuJob* only) {

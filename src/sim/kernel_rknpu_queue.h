@@ -49,7 +49,8 @@ class RknpuQueue {
     [[nodiscard]] unsigned least_loaded() const;
     // The job has entered its domain; the queue leaves it when the job is done or dropped.
     void enqueue(const std::shared_ptr<RknpuJob>& job);
-    // Runs one part of the job in the calling thread, if one is ready. False: nothing to do.
+    // Runs one part of the job in the calling thread, or with a team all parts; those that are ready. False: nothing to
+    // do.
     bool help(Lock& lock, const RknpuJob& job);
 
     // The job that holds the core now; nullptr: idle.

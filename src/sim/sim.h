@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "base/team.h"
 #include "rockchip/timing.h"
 #include "sim/core.h"
 #include "sim/faults.h"
@@ -45,9 +46,12 @@ struct SimOptions {
     std::uint64_t memory_bytes = 0;  // of all buffer objects together; 0: what the host has
     // The NPU sees what was synchronised to it, and the CPU what was synchronised back. Slower; for tests of clients.
     bool strict_sync = false;
-    std::uint64_t poison_seed = 1;                 // noise in registers that nobody wrote
-    bool poison_before_each_kick = false;          // see CoreOptions
-    unsigned host_threads = 0;                     // cores that run at once; 0: as many as the host has
+    std::uint64_t poison_seed = 1;         // noise in registers that nobody wrote
+    bool poison_before_each_kick = false;  // see CoreOptions
+    unsigned host_threads = 0;             // cores that run at once; 0: as many as the host has
+    // Runs what a blocking rknpu SUBMIT has to compute, instead of threads of the kernel's own; called by the thread that
+    // submits. Empty: own threads.
+    Team team;
     SubmissionModel submission_seconds;            // empty: jobs take no time
     std::function<void(const TaskWork&)> on_task;  // called by the thread of a core for each task that has run
     bool log_findings = true;                      // each distinct finding once, as a warning through base/log.h

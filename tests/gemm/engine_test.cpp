@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <random>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -329,6 +331,35 @@ TEST_F(EngineTest, EachNumberOfCoresGivesTheSameResult) {
             first = y;
         }
         EXPECT_EQ(y, first) << cores;
+    }
+}
+
+TEST_F(EngineTest, ATeamOfHostThreadsGivesTheSameResult) {
+    const Matrix x = Matrix::random(150, 200, 31);  // five packs of rows, the last one not full
+    const Matrix w = Matrix::random(48, 200, 32);
+    for (const Pipeline pipeline : {Pipeline::int8, Pipeline::fp16}) {
+        open();
+        const auto alone = make_resident(w, pipeline);
+        ASSERT_TRUE(alone);
+        const std::vector<float> expected = multiply(*alone, x);
+        std::atomic<int> regions = 0;
+        const Team team = [&](const TeamWork& work) {
+            ++regions;
+            std::vector<std::thread> threads;
+            for (unsigned index = 0; index < 3; ++index) {
+                threads.emplace_back([&work, index] { work(index, 3); });
+            }
+            for (std::thread& thread : threads) {
+                thread.join();
+            }
+        };
+        sim::SimOptions simulation;
+        simulation.team = team;
+        open({.team = team}, simulation);
+        const auto together = make_resident(w, pipeline);
+        ASSERT_TRUE(together);
+        EXPECT_EQ(multiply(*together, x), expected) << pipeline_name(pipeline);
+        EXPECT_EQ(regions, 3) << "activations, the NPU, results";
     }
 }
 

@@ -166,7 +166,7 @@ const std::string& Library::root() {
     const SignalsBlocked blocked;
     std::call_once(root_once_, [this] {
         if (root_.empty()) {
-            std::string folder = "/tmp/npu-sim-XXXXXX";
+            std::string folder = temporary_folder() + "/npu-sim-XXXXXX";
             owns_root_ = mkdtemp(folder.data()) != nullptr;
             root_ = folder;
         }
