@@ -41,20 +41,19 @@ struct CoreWork {
     Range channels;
 };
 
-// Deals N to the cores, or M when N's few groups would leave cores idle and M would not.
-std::vector<CoreWork> deal(std::uint32_t m, std::uint32_t padded_n, std::uint32_t group, std::uint32_t cores) {
-    const std::uint32_t groups = padded_n / group;
-    const std::uint64_t busiest_by_n = std::uint64_t{ceil_div(groups, cores)} * m;
-    const std::uint64_t busiest_by_m = std::uint64_t{ceil_div(m, cores)} * groups;
-    constexpr std::uint32_t few_groups_per_core = 4;  // from here on, dealing N is off by a quarter at most
+// Rows come in fours where options say so, but for a single one.
+std::uint32_t row_unit(std::uint32_t m, const PlanOptions& options) { return options.rows_in_fours && m > 1 ? 4 : 1; }
+
+std::vector<CoreWork> deal(std::uint32_t padded_m, std::uint32_t padded_n, std::uint32_t group,
+                           const PlanOptions& options) {
     std::vector<CoreWork> work;
-    if (groups < few_groups_per_core * cores && busiest_by_m < busiest_by_n) {
-        for (const Range& rows : cut({0, m}, cores, 1)) {
+    if (options.split == Split::rows) {
+        for (const Range& rows : cut({0, padded_m}, options.cores, row_unit(padded_m, options))) {
             work.push_back({rows, {0, padded_n}});
         }
     } else {
-        for (const Range& channels : cut({0, padded_n}, cores, group)) {
-            work.push_back({{0, m}, channels});
+        for (const Range& channels : cut({0, padded_n}, options.cores, group)) {
+            work.push_back({{0, padded_m}, channels});
         }
     }
     return work;
@@ -104,30 +103,52 @@ Result<std::uint32_t> rows_per_task(const Plan& plan, const ChipProfile& chip) {
         }
         rows = std::min(rows, fitting);
     }
-    return rows;
+    const std::uint32_t unit = row_unit(plan.padded_m, plan.options);
+    if (rows < unit) {
+        return make_error(ErrorCode::unsupported,
+                          "tasks of %u rows at most, and rows come in fours (rows_in_fours): lower max_k", rows);
+    }
+    return rows / unit * unit;
 }
 
-// Marks tasks that find their weights in the CBUF: same slice and K tile as the task before, same bank split, and
-// small enough to have stayed.
-void mark_weight_reuse(const Plan& plan, std::vector<TaskTile>& tasks, const ChipProfile& chip) {
+// Marks tasks that find weights or features of the task before in the CBUF: the same ones, in the same banks, and few
+// enough to have stayed. Features always stay.
+void mark_reuse(const Plan& plan, std::vector<TaskTile>& tasks, const ChipProfile& chip) {
     for (std::size_t i = 1; i < tasks.size(); ++i) {
         const TaskTile& before = tasks[i - 1];
         TaskTile& task = tasks[i];
+        if (task.k_tile != before.k_tile || task.data_banks != before.data_banks) {
+            continue;
+        }
         const std::uint64_t bytes =
-            std::uint64_t{task.n} * plan.k_tiles[task.k_tile].k * element_bytes(plan.shape.input);
-        task.weight_reuse = task.k_tile == before.k_tile && task.n0 == before.n0 && task.n == before.n &&
-                            task.data_banks == before.data_banks &&
+            std::uint64_t{task.n} * plan.k_tiles[task.k_tile].k * info(plan.shape.input).bits / 8;
+        task.weight_reuse = plan.options.weight_reuse && task.n0 == before.n0 && task.n == before.n &&
                             bytes <= std::uint64_t{task.weight_banks} * chip.cbuf_bank_bytes;
+        task.data_reuse = plan.options.data_reuse && task.m0 == before.m0 && task.m == before.m;
     }
+}
+
+// Every pair of a range of rows and a range of channels, in the order of the options.
+std::vector<CoreWork> blocks(const std::vector<Range>& rows, const std::vector<Range>& channels, Order order) {
+    std::vector<CoreWork> all;
+    all.reserve(rows.size() * channels.size());
+    const std::size_t outer = order == Order::rows_last ? channels.size() : rows.size();
+    const std::size_t inner = order == Order::rows_last ? rows.size() : channels.size();
+    for (std::size_t i = 0; i < outer; ++i) {
+        for (std::size_t j = 0; j < inner; ++j) {
+            all.push_back(order == Order::rows_last ? CoreWork{rows[j], channels[i]} : CoreWork{rows[i], channels[j]});
+        }
+    }
+    return all;
 }
 
 }  // namespace
 
-FeatureLayout Plan::feature_layout() const { return {shape.input, options.feature, shape.m, padded_k}; }
+FeatureLayout Plan::feature_layout() const { return {shape.input, options.feature, padded_m, padded_k}; }
 
 WeightLayout Plan::weight_layout(std::size_t k_tile) const { return {shape.input, padded_n, k_tiles[k_tile].k}; }
 
-OutputLayout Plan::output_layout() const { return {shape.output, options.output, shape.m, padded_n}; }
+OutputLayout Plan::output_layout() const { return {shape.output, options.output, padded_m, padded_n}; }
 
 std::size_t Plan::weight_offset(std::size_t k_tile) const {
     return std::size_t{k_tiles[k_tile].k0} * padded_n * element_bytes(shape.input);
@@ -153,6 +174,7 @@ Result<Plan> plan_matmul(const MatmulShape& shape, const ChipProfile& chip, cons
     NPU_TRY(check_arguments(shape, chip, options));
     Plan plan{.shape = shape,
               .options = options,
+              .padded_m = align_up(shape.m, row_unit(shape.m, options)),
               .padded_n = padded_kernels(shape.input, shape.n),
               .padded_k = padded_channels(shape.input, shape.k),
               .k_tiles = k_tiles(shape.k, shape.input, chip, options),
@@ -160,11 +182,12 @@ Result<Plan> plan_matmul(const MatmulShape& shape, const ChipProfile& chip, cons
     NPU_ASSIGN(const std::uint32_t task_rows, rows_per_task(plan, chip));
     const std::uint32_t group = info(shape.input).kernels_per_group;
     const std::uint32_t task_channels = chip.max_n / group * group;
+    const bool tall = one_pixel_wide(options);
 
-    for (const CoreWork& work : deal(shape.m, plan.padded_n, group, options.cores)) {
-        const std::vector<Range> row_ranges = cut_to(work.rows, task_rows, 1);
-        const std::vector<Range> channel_ranges = cut_to(work.channels, task_channels, group);
-        const std::uint64_t count = std::uint64_t{plan.k_tiles.size()} * row_ranges.size() * channel_ranges.size();
+    for (const CoreWork& work : deal(plan.padded_m, plan.padded_n, group, options)) {
+        const std::vector<Range> rows = cut_to(work.rows, task_rows, row_unit(plan.padded_m, options));
+        const std::vector<Range> channels = cut_to(work.channels, task_channels, group);
+        const std::uint64_t count = std::uint64_t{plan.k_tiles.size()} * rows.size() * channels.size();
         if (count > chip.max_tasks_per_submit) {
             return make_error(ErrorCode::unsupported,
                               "matmul of M=%u N=%u K=%u takes %llu tasks on one core, a submission holds %u: split M",
@@ -173,51 +196,53 @@ Result<Plan> plan_matmul(const MatmulShape& shape, const ChipProfile& chip, cons
         }
         std::vector<TaskTile>& tasks = plan.cores.emplace_back();
         for (std::uint32_t k_tile = 0; k_tile < plan.k_tiles.size(); ++k_tile) {
-            for (const Range& channels : channel_ranges) {
-                for (const Range& rows : row_ranges) {
-                    const bool tall = one_pixel_wide(options);
-                    const std::uint32_t banks = data_banks(tall ? 1 : rows.count, tall ? rows.count : 1,
-                                                           plan.k_tiles[k_tile].k, shape.input, chip, options);
-                    tasks.push_back({.k_tile = k_tile,
-                                     .m0 = rows.first,
-                                     .m = rows.count,
-                                     .n0 = channels.first,
-                                     .n = channels.count,
-                                     .data_banks = banks,
-                                     .weight_banks = chip.cbuf_banks - banks});
-                }
+            for (const CoreWork& block : blocks(rows, channels, options.order)) {
+                const std::uint32_t m = block.rows.count;
+                const std::uint32_t banks =
+                    data_banks(tall ? 1 : m, tall ? m : 1, plan.k_tiles[k_tile].k, shape.input, chip, options);
+                tasks.push_back({.k_tile = k_tile,
+                                 .m0 = block.rows.first,
+                                 .m = m,
+                                 .n0 = block.channels.first,
+                                 .n = block.channels.count,
+                                 .data_banks = banks,
+                                 .weight_banks = chip.cbuf_banks - banks});
             }
         }
-        if (options.weight_reuse) {
-            mark_weight_reuse(plan, tasks, chip);
-        }
+        mark_reuse(plan, tasks, chip);
     }
     return plan;
 }
 
 rockchip::TaskWork tile_work(const Plan& plan, const TaskTile& tile) {
     const std::uint64_t k = plan.k_tiles[tile.k_tile].k;
-    const std::uint64_t input_bytes = element_bytes(plan.shape.input);
+    const std::uint64_t input_bits = info(plan.shape.input).bits;
     const std::uint64_t output_bytes = element_bytes(plan.shape.output);
     const std::uint32_t words = body_words(plan.options.vendor_preamble, plan.options.emit_rdma) + rockchip::tail_words;
     return {.macs = k * tile.m * tile.n,
-            .feature_bytes = k * tile.m * input_bytes,
-            .weight_bytes = tile.weight_reuse ? 0 : k * tile.n * input_bytes,
+            .feature_bytes = tile.data_reuse ? 0 : k * tile.m * input_bits / 8,
+            .weight_bytes = tile.weight_reuse ? 0 : k * tile.n * input_bits / 8,
             .output_bytes = output_bytes * tile.m * tile.n,
             .command_words = words,
             .precision = plan.shape.input};
 }
 
-double predicted_seconds(const Plan& plan, const ChipProfile& chip) {
+std::vector<std::vector<rockchip::TaskWork>> plan_work(const Plan& plan) {
     std::vector<std::vector<rockchip::TaskWork>> work;
     for (const std::vector<TaskTile>& tasks : plan.cores) {
         std::vector<rockchip::TaskWork>& core = work.emplace_back();
+        core.reserve(tasks.size());
         for (const TaskTile& tile : tasks) {
             core.push_back(tile_work(plan, tile));
         }
     }
+    return work;
+}
+
+double predicted_seconds(const Plan& plan, const ChipProfile& chip, const rockchip::Conditions& conditions) {
+    const std::vector<std::vector<rockchip::TaskWork>> work = plan_work(plan);
     const std::vector<rockchip::CoreWork> cores(work.begin(), work.end());
-    return submission_seconds(cores, chip, rockchip::conditions(chip));
+    return submission_seconds(cores, chip, conditions);
 }
 
 }  // namespace npu::compile

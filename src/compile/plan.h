@@ -1,7 +1,7 @@
 // From a matmul to a list of tasks. A task computes m rows by n output channels over one K tile; a plan says which
-// tasks run on which core, in which order, with how many CBUF banks. N is dealt to the cores in whole kernel
-// groups, since that divides the weights, which are most of the traffic; when N has too few groups to keep the
-// cores equally busy, M is dealt instead. Then N is cut to what a task may have (8192) and M to what fits the CBUF.
+// tasks run on which core, in which order, with how many CBUF banks. N is dealt to the cores in whole kernel groups, or
+// M is; then N is cut to what a task may have (8192) and M to what fits the CBUF, into equal parts. Which deal and which
+// order are best, the search finds out (search.h); here they are options.
 //
 // Memory: one buffer each for features, weights and output, for the whole matmul.
 //   features  one FeatureLayout over all M rows and the padded K
@@ -31,12 +31,14 @@ struct TaskTile {
     std::uint32_t data_banks = 0;  // data_banks + weight_banks = all banks of the chip
     std::uint32_t weight_banks = 0;
     bool weight_reuse = false;  // the weights of the previous task on this core are still in the CBUF
+    bool data_reuse = false;    // its features are
     friend bool operator==(const TaskTile&, const TaskTile&) = default;
 };
 
 struct Plan {
     MatmulShape shape;
     PlanOptions options;
+    std::uint32_t padded_m = 0;
     std::uint32_t padded_n = 0;
     std::uint32_t padded_k = 0;
     std::vector<KTile> k_tiles;
@@ -63,10 +65,13 @@ struct Plan {
 // is not built, for a K tile whose single row does not fit, and for more tasks per core than a submission holds.
 Result<Plan> plan_matmul(const MatmulShape& shape, const ChipProfile& chip, const PlanOptions& options);
 
-// What a task moves and computes, padding included. Weights that are reused move nothing.
+// What a task moves and computes, padding included. What is reused moves nothing.
 rockchip::TaskWork tile_work(const Plan& plan, const TaskTile& tile);
 
+// The work of all tasks, core by core.
+std::vector<std::vector<rockchip::TaskWork>> plan_work(const Plan& plan);
+
 // Cost of one submission of the plan by the timing model.
-double predicted_seconds(const Plan& plan, const ChipProfile& chip);
+double predicted_seconds(const Plan& plan, const ChipProfile& chip, const rockchip::Conditions& conditions);
 
 }  // namespace npu::compile

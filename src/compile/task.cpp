@@ -126,6 +126,7 @@ std::int64_t as_value(std::uint64_t address) { return static_cast<std::int64_t>(
 
 void write_bank_split(CommandWriter& writer, const TaskSpec& spec) {
     writer.write({{reg::CNA::CBUF_CON0::WEIGHT_REUSE, spec.weight_reuse ? 1 : 0},
+                  {reg::CNA::CBUF_CON0::DATA_REUSE, spec.data_reuse ? 1 : 0},
                   {reg::CNA::CBUF_CON0::WEIGHT_BANK, spec.weight_banks},
                   {reg::CNA::CBUF_CON0::DATA_BANK, spec.data_banks}});
 }

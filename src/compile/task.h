@@ -55,6 +55,7 @@ struct TaskSpec {
     std::uint32_t data_banks = 0;
     std::uint32_t weight_banks = 0;
     bool weight_reuse = false;  // weights of the previous task in this hardware chain are still in the CBUF
+    bool data_reuse = false;    // its features are
     // Lines fetched before the array starts: a prefetch hint. 0 means all lines and one more, at most 1023, which
     // is what generators write for matmuls; published programs for images choose smaller values.
     std::uint32_t feature_grains = 0;

@@ -29,7 +29,10 @@ std::vector<KTile> k_tiles(std::uint32_t k, Precision input, const ChipProfile& 
     if (k == 0 || block == 0) {
         return {};
     }
-    std::uint32_t limit = std::min(chip.max_k, chip.max_bytes_per_kernel * 8 / info(input).bits);
+    std::uint32_t limit = chip.max_bytes_per_kernel * 8 / info(input).bits;
+    if (options.limit_k) {
+        limit = std::min(limit, chip.max_k);
+    }
     if (options.max_k != 0) {
         limit = std::min(limit, options.max_k);
     }
@@ -62,7 +65,8 @@ std::uint32_t data_banks(std::uint32_t width, std::uint32_t height, std::uint32_
 std::uint32_t weight_banks(std::uint32_t k, Precision input, const ChipProfile& chip, const PlanOptions& options) {
     const std::uint64_t group = std::uint64_t{info(input).kernels_per_group} * k * info(input).bits / 8;
     const auto group_banks = static_cast<std::uint32_t>(ceil_div<std::uint64_t>(group, chip.cbuf_bank_bytes));
-    return std::max({1U, options.min_weight_banks, options.group_in_weight_banks ? group_banks : 0});
+    return std::max(
+        {1U, options.two_weight_banks ? chip.min_weight_banks : 0, options.group_in_weight_banks ? group_banks : 0});
 }
 
 bool one_pixel_wide(const PlanOptions& options) {

@@ -30,9 +30,18 @@ struct MatmulShape {
     friend bool operator==(const MatmulShape&, const MatmulShape&) = default;
 };
 
-// Each hazard option names a published failure and can be switched off where it turns out not to apply.
+// What is dealt to the cores: output channels, or rows.
+enum class Split : std::uint8_t { channels, rows };
+
+// The order of a core's tasks, outermost first: K tile and channels, so that the next task may find its weights in the
+// CBUF; or K tile and rows, so that it may find its features there.
+enum class Order : std::uint8_t { rows_last, channels_last };
+
+// The default is what every source agrees on. constraints.h lists the limits that may be switched off.
 struct PlanOptions {
     std::uint32_t cores = 3;
+    Split split = Split::channels;
+    Order order = Order::rows_last;
     Arrangement feature = Arrangement::native;
     Arrangement output = Arrangement::native;
 
@@ -46,7 +55,12 @@ struct PlanOptions {
     // success with less; without it, tiles of K > 2048 (int8) get more rows.
     bool group_in_weight_banks = true;
     // One weight bank with narrow N hung the NPU until power-cycle (fp16, K = 1024, M > 128).
-    std::uint32_t min_weight_banks = 2;
+    bool two_weight_banks = true;
+    // More than 8192 input channels of a task: 11008 was garbage in one generator, 10240 fine in another.
+    bool limit_k = true;
+    // Rows in fours, but for a single one: two generators for the mainline driver keep to it, one of them says that
+    // other M are wrong. The vendor's programs have any M.
+    bool rows_in_fours = false;
 
     // Largest K of a task; 0 means the chip's limit. Smaller tiles leave room for more rows, so weights are streamed
     // fewer times when M is large; but the host adds more partial results, and it must not depend on M.
@@ -54,6 +68,8 @@ struct PlanOptions {
     // Keep weights that fit their banks for the next M tile of the same core. Only valid inside one uninterrupted
     // hardware chain: published runs with one kick per task computed whole tiles from the wrong operand.
     bool weight_reuse = false;
+    // Likewise the features of the same rows for the next output channels.
+    bool data_reuse = false;
 
     // How tasks are written; see task.h.
     bool vendor_preamble = true;

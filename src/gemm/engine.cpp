@@ -7,6 +7,7 @@
 #include "base/integers.h"
 #include "compile/pack.h"
 #include "compile/program.h"
+#include "compile/search.h"
 #include "gemm/reduce.h"
 #include "rockchip/checker.h"
 
@@ -62,11 +63,9 @@ Result<void> Engine::with_transient(const WeightsShape& shape, const RowReader& 
 
 Result<MultiplyReport> Engine::multiply_locked(const ResidentWeights& weights, RowsView x, TargetView y) {
     MultiplyReport report;
-    const auto tiles =
-        compile::k_tiles(weights.shape.k, input_precision(weights.shape.pipeline), chip(), plan_options());
     const std::size_t row_bytes =
         std::size_t{compile::padded_kernels(input_precision(weights.shape.pipeline), weights.shape.n)} * 4 *
-        tiles.size();
+        weights.k_tiles;
     const auto most_rows = static_cast<std::uint32_t>(
         std::clamp<std::size_t>(options_.largest_output / row_bytes, 1, options_.largest_rows));
     for (std::uint32_t first = 0; first < x.rows; first += most_rows) {
@@ -142,12 +141,13 @@ Result<Engine::CachedProgram*> Engine::program_for(const WeightsShape& shape, st
     auto cached = std::make_unique<CachedProgram>();
     cached->shape = shape;
     cached->rows = rows;
-    compile::PlanOptions plan_with = plan_options();
+    compile::PlanOptions plan_with = plan_options(shape, chip());
     plan_with.cores = options_.cores;
-    NPU_ASSIGN(cached->plan, compile::plan_matmul({rows, shape.n, shape.k, input_precision(shape.pipeline),
-                                                   output_precision(shape.pipeline)},
-                                                  chip(), plan_with));
-    cached->predicted_seconds = compile::predicted_seconds(cached->plan, chip());
+    NPU_ASSIGN(compile::PricedPlan best, compile::best_plan({rows, shape.n, shape.k, input_precision(shape.pipeline),
+                                                             output_precision(shape.pipeline)},
+                                                            chip(), plan_with, rockchip::conditions(chip())));
+    cached->plan = std::move(best.plan);
+    cached->predicted_seconds = best.seconds;
     NPU_ASSIGN(cached->program, compile::build_program(cached->plan, compile::Addresses{}, chip()));
     NPU_ASSIGN(cached->buffer, device_.allocate(cached->program.words.size() * sizeof(std::uint64_t)));
     for (const compile::TaskEntry& task : cached->program.tasks) {

@@ -5,6 +5,7 @@
 #include "base/float_bits.h"
 #include "base/integers.h"
 #include "compile/pack.h"
+#include "compile/search.h"
 
 namespace npu::gemm {
 
@@ -23,7 +24,7 @@ std::vector<Tile> tiles_of(const WeightsShape& shape, const rockchip::ChipProfil
     const std::uint32_t kernels = compile::padded_kernels(precision, shape.n);
     std::vector<Tile> tiles;
     std::size_t offset = 0;
-    for (const compile::KTile& range : compile::k_tiles(shape.k, precision, chip, plan_options())) {
+    for (const compile::KTile& range : compile::k_tiles(shape.k, precision, chip, plan_options(shape, chip))) {
         const compile::WeightLayout layout{precision, kernels, range.k};
         tiles.push_back({range, layout, offset});
         offset += layout.bytes();
@@ -36,12 +37,10 @@ std::uint32_t real_k(const Tile& tile, std::uint32_t k) { return std::min(tile.r
 
 }  // namespace
 
-compile::PlanOptions plan_options() {
+compile::PlanOptions plan_options(const WeightsShape& shape, const rockchip::ChipProfile& chip) {
     compile::PlanOptions options;
-    // A full-length K leaves the convolution buffer room for few rows, and the weights are streamed again for each
-    // handful: at M = 512, K = 8192, N = 4096 the timing model gives 74 ms (int8) and 218 ms (fp16) without a limit,
-    // 9 and 27 ms with this one. The partial sums that it costs are small beside the weights even at M = 1.
-    options.max_k = 2048;
+    options.max_k =
+        compile::best_max_k(shape.n, shape.k, input_precision(shape.pipeline), output_precision(shape.pipeline), chip);
     return options;
 }
 
@@ -64,8 +63,8 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
                           "weights of %u x %u (%s) need %zu bytes of device memory; %zu were given", shape.n, shape.k,
                           pipeline_name(shape.pipeline), needed, span.bytes);
     }
-    ResidentWeights weights{shape, span, std::vector<float>(shape.n)};
     const std::vector<Tile> tiles = tiles_of(shape, chip);
+    ResidentWeights weights{shape, span, std::vector<float>(shape.n), tiles.size()};
     const std::uint32_t element = compile::element_bytes(input_precision(shape.pipeline));
     const std::uint32_t group = rockchip::info(input_precision(shape.pipeline)).kernels_per_group;
 

@@ -24,8 +24,8 @@ struct WeightsShape {
     Pipeline pipeline = Pipeline::fp16;
 };
 
-// The options every plan of this engine is made with. Weights are laid out by them, so they are one for all.
-compile::PlanOptions plan_options();
+// The options every plan for these weights is made with: the weights are laid out by them.
+compile::PlanOptions plan_options(const WeightsShape& shape, const rockchip::ChipProfile& chip);
 
 rockchip::Precision input_precision(Pipeline pipeline);
 rockchip::Precision output_precision(Pipeline pipeline);
@@ -44,6 +44,7 @@ struct ResidentWeights {
     WeightsShape shape;
     DeviceSpan span;            // starts on a multiple of 64 bytes
     std::vector<float> scales;  // one per output channel
+    std::size_t k_tiles = 0;
 };
 
 // Delivers the K floats of one output channel.

@@ -50,8 +50,10 @@ std::string violation(const Plan& plan) {
     for (const TaskTile& tile : tiles) {
         if (tile.k_tile >= plan.k_tiles.size())
             return "K tile index";
-        if (tile.m == 0 || tile.m > 2047 || tile.m0 + tile.m > shape.m)
+        if (tile.m == 0 || tile.m > 2047 || tile.m0 + tile.m > plan.padded_m)
             return "rows";
+        if (plan.options.rows_in_fours && shape.m > 1 && (tile.m0 % 4 != 0 || tile.m % 4 != 0))
+            return "rows not in fours";
         if (tile.n == 0 || tile.n > 8192 || tile.n % group != 0 || tile.n0 % group != 0)
             return "N slice";
         if (tile.n0 + tile.n > plan.padded_n)
@@ -61,7 +63,7 @@ std::string violation(const Plan& plan) {
         needed += shape.input == Precision::int8 && plan.options.int8_slack_bank ? 1 : 0;
         if (tile.data_banks < needed || tile.data_banks > 11)
             return "data banks";
-        if (tile.weight_banks < plan.options.min_weight_banks)
+        if (plan.options.two_weight_banks && tile.weight_banks < 2)
             return "weight banks";
         if (tile.data_banks + tile.weight_banks != all_banks)
             return "bank sum";
@@ -71,7 +73,7 @@ std::string violation(const Plan& plan) {
         area[tile.k_tile] += std::uint64_t{tile.m} * tile.n;
     }
     for (const std::uint64_t covered : area) {
-        if (covered != std::uint64_t{shape.m} * plan.padded_n)
+        if (covered != std::uint64_t{plan.padded_m} * plan.padded_n)
             return "cover";
     }
     std::ranges::sort(tiles, {}, [](const TaskTile& t) { return std::tuple(t.k_tile, t.n0, t.m0); });
@@ -104,6 +106,10 @@ TEST(Plan, tiles_of_random_shapes_cover_everything_once_and_fit_the_chip) {
         options.avoid_k_hazard = random.coin();
         options.group_in_weight_banks = random.coin();
         options.weight_reuse = random.coin();
+        options.data_reuse = random.coin();
+        options.split = random.coin() ? Split::channels : Split::rows;
+        options.order = random.coin() ? Order::rows_last : Order::channels_last;
+        options.rows_in_fours = random.coin();
         const Result<Plan> plan = plan_matmul(shape, rk3588(), options);
         ASSERT_TRUE(plan) << describe(shape) << ": " << plan.error().message;
         ASSERT_EQ(violation(*plan), "") << describe(shape);
@@ -181,7 +187,7 @@ TEST(Plan, each_hazard_constraint_can_be_removed) {
     EXPECT_EQ(max_rows(8192, Precision::int8, chip, {}), 12U);
     EXPECT_EQ(max_rows(8192, Precision::int8, chip, {.int8_slack_bank = false}), 16U);
     EXPECT_EQ(max_rows(8192, Precision::int8, chip, {.group_in_weight_banks = false}), 36U);
-    EXPECT_EQ(max_rows(1024, Precision::fp16, chip, {.group_in_weight_banks = false, .min_weight_banks = 1}), 176U);
+    EXPECT_EQ(max_rows(1024, Precision::fp16, chip, {.group_in_weight_banks = false, .two_weight_banks = false}), 176U);
     EXPECT_EQ(max_rows(1024, Precision::fp16, chip, {}), 160U);
     EXPECT_EQ(max_rows(32, Precision::int8, chip, {}), 2047U);  // the width field, not the banks
 }
@@ -215,12 +221,13 @@ TEST(Plan, planning_is_deterministic) {
     }
 }
 
-TEST(Plan, n_is_dealt_to_the_cores_and_m_when_n_is_too_narrow) {
+TEST(Plan, n_or_m_is_dealt_to_the_cores) {
     const Result<Plan> wide = plan_matmul({1, 4096, 2048, Precision::fp16, Precision::fp32}, rk3588(), {});
     ASSERT_EQ(wide->cores.size(), 3U);
     EXPECT_EQ(wide->cores[0][0].n, 86U * 16);
     EXPECT_EQ(wide->cores[1][0].n0, 86U * 16);
-    const Result<Plan> narrow = plan_matmul({300, 16, 64, Precision::fp16, Precision::fp32}, rk3588(), {});
+    const Result<Plan> narrow =
+        plan_matmul({300, 16, 64, Precision::fp16, Precision::fp32}, rk3588(), {.split = Split::rows});
     ASSERT_EQ(narrow->cores.size(), 3U);
     EXPECT_EQ(narrow->cores[2][0].m0, 200U);
     EXPECT_EQ(narrow->cores[2][0].n, 16U);
@@ -241,6 +248,19 @@ TEST(Plan, weight_reuse_marks_only_tasks_whose_weights_stayed) {
     EXPECT_EQ(tile_work(*plan, plan->cores[0][1]).weight_bytes, 0U);
 }
 
+TEST(Plan, data_reuse_marks_only_tasks_of_the_same_rows) {
+    const MatmulShape shape{300, 20000, 1024, Precision::int8, Precision::int32};
+    const PlanOptions options{.cores = 1, .order = Order::channels_last, .data_reuse = true};
+    const Result<Plan> plan = plan_matmul(shape, rk3588(), options);
+    const std::vector<TaskTile>& tasks = plan->cores[0];
+    ASSERT_EQ(tasks.size(), 6U);  // three slices of N, two blocks of rows
+    const std::vector<bool> expected{false, true, true, false, true, true};
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+        EXPECT_EQ(tasks[i].data_reuse, expected[i]) << i;
+        EXPECT_EQ(tile_work(*plan, tasks[i]).feature_bytes == 0, expected[i]) << i;
+    }
+}
+
 TEST(Plan, work_of_all_tasks_adds_up_to_the_matmul) {
     const Result<Plan> plan = plan_matmul({200, 1000, 9000, Precision::int8, Precision::int32}, rk3588(), {});
     std::uint64_t macs = 0;
@@ -256,7 +276,7 @@ TEST(Plan, work_of_all_tasks_adds_up_to_the_matmul) {
     EXPECT_EQ(macs, 200ULL * 1024 * 9024);
     EXPECT_EQ(output, 200ULL * 1024 * 4 * 2);
     EXPECT_EQ(plan->output_bytes(), output);
-    EXPECT_GT(predicted_seconds(*plan, rk3588()), 0.0);
+    EXPECT_GT(predicted_seconds(*plan, rk3588(), rockchip::conditions(rk3588())), 0.0);
 }
 
 TEST(Plan, what_cannot_be_planned_is_an_error_with_the_bound) {
@@ -270,7 +290,8 @@ TEST(Plan, what_cannot_be_planned_is_an_error_with_the_bound) {
     EXPECT_NE(message({4, 64, 64, Precision::int4, Precision::int16}).find("int4"), std::string::npos);
     EXPECT_NE(message({4, 64, 64, Precision::fp16, Precision::int32}).find("built are"), std::string::npos);
     EXPECT_NE(message(good, {.cores = 4}).find("has 3"), std::string::npos);
-    EXPECT_NE(message(good, {.min_weight_banks = 12}).find("room for one row"), std::string::npos);
+    const MatmulShape long_k{4, 64, 16384, Precision::int8, Precision::int32};  // a kernel group of 16 banks
+    EXPECT_NE(message(long_k, {.limit_k = false}).find("room for one row"), std::string::npos);
     EXPECT_NE(message({200000, 64, 8192, Precision::int8, Precision::int32}).find("4095"), std::string::npos);
     EXPECT_NE(message({4, 64, 64, Precision::tf32, Precision::fp32}).find("tf32"), std::string::npos);
     const PlanOptions rows_out{.output = Arrangement::row_major};

@@ -16,6 +16,8 @@ int main(int argc, char** argv) {
     add_asm(program);
     add_check(program);
     add_disasm(program);
+    add_plan(program);
+    add_predict(program);
     add_registers(program);
     add_sim(program);
     add_timing(program);

@@ -1,9 +1,10 @@
-// Where the time of one matmul goes: the planner's tasks, priced by the timing model, resource by resource.
+// Where the time of one matmul goes: the tasks of a plan, priced by the timing model, resource by resource, and how far that
+// is from what the chip could do at best.
 #pragma once
 
 #include <string>
 
-#include "base/result.h"
+#include "compile/limits.h"
 #include "compile/plan.h"
 #include "rockchip/timing.h"
 
@@ -23,13 +24,11 @@ struct Breakdown {
     rockchip::SubmissionTime submission;
     double feature_sync = 0;  // host: cache synchronisation of the features before, and of the results after
     double output_sync = 0;
-    double peak_share = 0;  // useful multiply-accumulates over what all the chip's cores could do in this time
+    compile::Limits limits;
 };
 
-// Plans the matmul and prices it. Errors: those of the planner.
-Result<Breakdown> break_down(const compile::MatmulShape& shape, const compile::PlanOptions& options,
-                             rockchip::KernelSetup kernel, const rockchip::Conditions& conditions,
-                             const rockchip::ChipProfile& chip);
+Breakdown break_down(const compile::Plan& plan, rockchip::KernelSetup kernel, const rockchip::Conditions& conditions,
+                     const rockchip::ChipProfile& chip);
 
 // The resource that the matmul waits for most, as a phrase.
 std::string limit(const Breakdown& breakdown);

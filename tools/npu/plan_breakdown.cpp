@@ -1,4 +1,4 @@
-#include "timing_breakdown.h"
+#include "plan_breakdown.h"
 
 #include <algorithm>
 #include <array>
@@ -10,28 +10,24 @@ using rockchip::CoreWork;
 using rockchip::TaskTime;
 using rockchip::TaskWork;
 
-Result<Breakdown> break_down(const compile::MatmulShape& shape, const compile::PlanOptions& options,
-                             rockchip::KernelSetup kernel, const rockchip::Conditions& conditions,
-                             const rockchip::ChipProfile& chip) {
-    NPU_ASSIGN(const compile::Plan plan, compile::plan_matmul(shape, chip, options));
+Breakdown break_down(const compile::Plan& plan, rockchip::KernelSetup kernel, const rockchip::Conditions& conditions,
+                     const rockchip::ChipProfile& chip) {
     Breakdown result;
-    result.shape = shape;
+    result.shape = plan.shape;
     result.kernel = kernel;
     result.conditions = conditions;
     result.cores = plan.cores.size();
     result.tasks = plan.task_count();
     result.k_tiles = plan.k_tiles.size();
 
-    std::vector<std::vector<TaskWork>> work;
+    const std::vector<std::vector<TaskWork>> work = plan_work(plan);
     double busiest_seconds = 0;
-    for (const std::vector<compile::TaskTile>& tiles : plan.cores) {
-        std::vector<TaskWork>& tasks = work.emplace_back();
+    for (const std::vector<TaskWork>& tasks : work) {
         TaskTime sum;
         double array_and_weights = 0;
-        for (const compile::TaskTile& tile : tiles) {
-            tasks.push_back(tile_work(plan, tile));
-            result.bytes += memory_bytes(tasks.back());
-            const TaskTime time = task_time(tasks.back(), chip, conditions);
+        for (const TaskWork& task : tasks) {
+            result.bytes += memory_bytes(task);
+            const TaskTime time = task_time(task, chip, conditions);
             sum += time;
             array_and_weights += std::max(time.array, time.weights);
         }
@@ -49,8 +45,7 @@ Result<Breakdown> break_down(const compile::MatmulShape& shape, const compile::P
     result.submission = submission_time(cores, chip, conditions);
     result.feature_sync = cache_sync_seconds(plan.feature_bytes(), chip);
     result.output_sync = cache_sync_seconds(plan.output_bytes(), chip);
-    const double peak = static_cast<double>(chip.macs_per_cycle(shape.input)) * conditions.clock_hz * chip.cores;
-    result.peak_share = static_cast<double>(shape.m) * shape.n * shape.k / result.submission.total / peak;
+    result.limits = compile::limits(plan.shape, chip.cores, chip, conditions);
     return result;
 }
 
@@ -97,9 +92,12 @@ std::string describe(const Breakdown& breakdown) {
     add("kicks", submission.kicks);
     add("all cores' bytes at their shared bandwidth", submission.memory);
     add("**submission**", submission.total);
-    text += format("\n%.0f GOP/s, %.0f %% of the chip's peak at this clock. Limit: %s.\n",
-                   2e-9 * shape.m * shape.n * shape.k / submission.total, 100 * breakdown.peak_share,
-                   limit(breakdown).c_str());
+    const double device = submission.total - submission.kicks;
+    text += format(
+        "\n%.0f GOP/s. Without the kicks %.2f times the least that is possible: %.1f µs for the multiplications on all "
+        "cores, %.1f µs for each matrix crossing the memory bus once. Longest part: %s.\n",
+        2e-9 * shape.m * shape.n * shape.k / submission.total, device / breakdown.limits.seconds(),
+        breakdown.limits.mac_seconds * 1e6, breakdown.limits.memory_seconds * 1e6, limit(breakdown).c_str());
     text += format(
         "Not counted: the host's packing and unpacking, and cache synchronisation of whole buffers "
         "(features %.1f µs, results %.1f µs).\n",
