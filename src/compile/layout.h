@@ -10,7 +10,8 @@
 // C2, G and KB belong to the input precision (rockchip/precision.h). Each layout is an index function
 // (row, channel) -> byte offset over dimensions already padded to whole blocks; the hardware does not mask, so
 // padding must be zero. The index functions are the specification: pack.h is tested against them, and the plan
-// takes every base address of a tile from them. Formats of less than a byte are not laid out here.
+// takes every base address of a tile from them. Of two int4 elements in a byte, the one of the even channel is the low half
+// (two generators agree on that; a third swaps features and weights alike, which gives the same products).
 // Source: published layouts of four independent generators, which agree; they follow from the address formulas
 // that reproduce every captured program.
 #pragma once
@@ -38,8 +39,10 @@ inline std::uint32_t padded_kernels(Precision input, std::uint32_t n) {
     return align_up<std::uint32_t>(n, rockchip::info(input).kernels_per_group);
 }
 
-// Bytes of one element; 0 for formats of less than a byte.
-inline std::uint32_t element_bytes(Precision precision) { return rockchip::info(precision).bits / 8U; }
+// Bytes of a whole number of elements; two of int4 share a byte, and an odd one takes one of its own.
+inline std::size_t packed_bytes(Precision precision, std::size_t elements) {
+    return (elements * rockchip::info(precision).bits + 7) / 8;
+}
 
 // The activations: `rows` (M) by `channels` (K, a multiple of KB).
 struct FeatureLayout {
@@ -76,9 +79,10 @@ struct OutputLayout {
     friend bool operator==(const OutputLayout&, const OutputLayout&) = default;
 };
 
-// Walks every element and makes sure that offsets are aligned to elements, inside bytes(), and never shared;
+// Walks every element and makes sure that offsets are aligned to elements, inside bytes(), and never shared (halves of a byte
+// apart);
 // since bytes() is exactly the elements' size, that makes the layout a bijection. Slow: for tests and tools.
-// Errors: unsupported for formats of less than a byte; invalid_argument for dimensions that are not whole blocks
+// Errors: invalid_argument for dimensions that are not whole blocks
 // and for any violation, naming the element.
 Result<void> check_bijection(const FeatureLayout& layout);
 Result<void> check_bijection(const WeightLayout& layout);

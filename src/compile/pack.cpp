@@ -48,7 +48,7 @@ template <std::size_t piece_bytes>
 void pack_kernels(const WeightLayout& layout, SourceRows source, std::uint32_t first, std::uint32_t count,
                   std::size_t row_bytes, std::byte* device) {
     const std::uint32_t group = info(layout.precision).kernels_per_group;
-    const std::size_t padded_bytes = std::size_t{layout.channels} * element_bytes(layout.precision);
+    const std::size_t padded_bytes = packed_bytes(layout.precision, layout.channels);
     std::byte* target = device + layout.offset(first, 0);
     for (std::uint32_t done = 0; done < count; done += group) {
         const std::uint32_t present = std::min(group, count - done);
@@ -84,33 +84,32 @@ void pack_weights(const WeightLayout& layout, SourceRows source, std::uint32_t f
                   std::uint32_t k, void* device) {
     [[maybe_unused]] const std::uint32_t group = info(layout.precision).kernels_per_group;
     assert(first % group == 0 && first + align_up(count, group) <= layout.kernels && k <= layout.channels);
-    const std::size_t element = element_bytes(layout.precision);
+    const std::size_t row_bytes = packed_bytes(layout.precision, k);
     auto* target = static_cast<std::byte*>(device);
-    switch (element * info(layout.precision).channels_per_block) {
-        case 32: return pack_kernels<32>(layout, source, first, count, element * k, target);
-        case 64: return pack_kernels<64>(layout, source, first, count, element * k, target);
-        default: assert(false && "format without whole bytes");
+    switch (packed_bytes(layout.precision, info(layout.precision).channels_per_block)) {
+        case 16: return pack_kernels<16>(layout, source, first, count, row_bytes, target);
+        case 32: return pack_kernels<32>(layout, source, first, count, row_bytes, target);
+        default: return pack_kernels<64>(layout, source, first, count, row_bytes, target);
     }
 }
 
 void unpack_weights(const WeightLayout& layout, const void* device, std::uint32_t first, std::uint32_t count,
                     std::uint32_t k, TargetRows target) {
     assert(first + count <= layout.kernels && k <= layout.channels);
-    const std::size_t element = element_bytes(layout.precision);
+    const std::size_t row_bytes = packed_bytes(layout.precision, k);
     const auto* source = static_cast<const std::byte*>(device);
-    switch (element * info(layout.precision).channels_per_block) {
-        case 32: return unpack_kernels<32>(layout, source, first, count, element * k, target);
-        case 64: return unpack_kernels<64>(layout, source, first, count, element * k, target);
-        default: assert(false && "format without whole bytes");
+    switch (packed_bytes(layout.precision, info(layout.precision).channels_per_block)) {
+        case 16: return unpack_kernels<16>(layout, source, first, count, row_bytes, target);
+        case 32: return unpack_kernels<32>(layout, source, first, count, row_bytes, target);
+        default: return unpack_kernels<64>(layout, source, first, count, row_bytes, target);
     }
 }
 
 void pack_features(const FeatureLayout& layout, SourceRows source, std::uint32_t first, std::uint32_t count,
                    std::uint32_t k, void* device) {
-    assert(first + count <= layout.rows && k <= layout.channels && element_bytes(layout.precision) != 0);
-    const std::size_t element = element_bytes(layout.precision);
-    const std::size_t row_bytes = element * k;
-    const std::size_t padded_bytes = element * layout.channels;
+    assert(first + count <= layout.rows && k <= layout.channels);
+    const std::size_t row_bytes = packed_bytes(layout.precision, k);
+    const std::size_t padded_bytes = packed_bytes(layout.precision, layout.channels);
     auto* target = static_cast<std::byte*>(device);
     if (layout.arrangement == Arrangement::row_major) {
         for (std::uint32_t row = 0; row < count; ++row) {
@@ -137,8 +136,8 @@ void pack_features(const FeatureLayout& layout, SourceRows source, std::uint32_t
 
 void unpack_output(const OutputLayout& layout, const void* device, std::uint32_t first, std::uint32_t count,
                    std::uint32_t n, TargetRows target) {
-    assert(first + count <= layout.rows && n <= layout.channels && element_bytes(layout.precision) != 0);
-    const std::size_t row_bytes = std::size_t{n} * element_bytes(layout.precision);
+    assert(first + count <= layout.rows && n <= layout.channels);
+    const std::size_t row_bytes = packed_bytes(layout.precision, n);
     const auto* source = static_cast<const std::byte*>(device);
     if (layout.arrangement == Arrangement::row_major) {
         for (std::uint32_t row = 0; row < count && row_bytes != 0; ++row) {

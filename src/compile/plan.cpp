@@ -73,13 +73,12 @@ Result<void> check_arguments(const MatmulShape& shape, const ChipProfile& chip, 
         return make_error(ErrorCode::invalid_argument, "plan for %u cores: the chip has %u", options.cores, chip.cores);
     }
     if (!builds(shape.input, shape.output)) {
-        return make_error(ErrorCode::unsupported,
-                          "matmul from %s to %s: built are int8 to int32 or fp32, fp16 to fp32 or fp16",
-                          info(shape.input).name, info(shape.output).name);
+        return make_error(ErrorCode::unsupported, "matmul from %s to %s: built are %s", info(shape.input).name,
+                          info(shape.output).name, built_pairs);
     }
     // A row-major output line is one row; its gap field counts atoms.
     const std::uint32_t row_atoms =
-        padded_kernels(shape.input, shape.n) * element_bytes(shape.output) / rockchip::atom_bytes;
+        padded_kernels(shape.input, shape.n) * info(shape.output).bits / 8 / rockchip::atom_bytes;
     const std::uint32_t largest_notch = rockchip::reg::DPU::DATA_CUBE_NOTCH_ADDR::NOTCH_ADDR_0.maximum();
     if (options.output == Arrangement::row_major && row_atoms - 1 > largest_notch) {
         return make_error(ErrorCode::unsupported,
@@ -151,16 +150,33 @@ WeightLayout Plan::weight_layout(std::size_t k_tile) const { return {shape.input
 OutputLayout Plan::output_layout() const { return {shape.output, options.output, padded_m, padded_n}; }
 
 std::size_t Plan::weight_offset(std::size_t k_tile) const {
-    return std::size_t{k_tiles[k_tile].k0} * padded_n * element_bytes(shape.input);
+    return packed_bytes(shape.input, std::size_t{k_tiles[k_tile].k0} * padded_n);
 }
 
 std::size_t Plan::output_offset(std::size_t k_tile) const { return k_tile * output_layout().bytes(); }
 
 std::size_t Plan::feature_bytes() const { return feature_layout().bytes(); }
 
-std::size_t Plan::weight_bytes() const { return std::size_t{padded_n} * padded_k * element_bytes(shape.input); }
+std::size_t Plan::weight_bytes() const { return packed_bytes(shape.input, std::size_t{padded_n} * padded_k); }
 
 std::size_t Plan::output_bytes() const { return k_tiles.size() * output_layout().bytes(); }
+
+std::uint32_t Plan::result_shift() const {
+    if (shape.input != Precision::int8 || (shape.output != Precision::int16 && shape.output != Precision::fp16)) {
+        return 0;
+    }
+    constexpr std::uint64_t largest_product = 127 * 127;
+    const std::uint64_t largest_result = shape.output == Precision::int16 ? 32767 : 65504;
+    std::uint64_t largest_sum = 0;
+    for (const KTile& tile : k_tiles) {
+        largest_sum = std::max(largest_sum, tile.k * largest_product);
+    }
+    std::uint32_t shift = 0;
+    while (largest_sum >> shift > largest_result) {
+        ++shift;
+    }
+    return shift;
+}
 
 std::size_t Plan::task_count() const {
     std::size_t count = 0;
@@ -217,7 +233,7 @@ Result<Plan> plan_matmul(const MatmulShape& shape, const ChipProfile& chip, cons
 rockchip::TaskWork tile_work(const Plan& plan, const TaskTile& tile) {
     const std::uint64_t k = plan.k_tiles[tile.k_tile].k;
     const std::uint64_t input_bits = info(plan.shape.input).bits;
-    const std::uint64_t output_bytes = element_bytes(plan.shape.output);
+    const std::uint64_t output_bytes = info(plan.shape.output).bits / 8;
     const std::uint32_t words = body_words(plan.options.vendor_preamble, plan.options.emit_rdma) + rockchip::tail_words;
     return {.macs = k * tile.m * tile.n,
             .feature_bytes = tile.data_reuse ? 0 : k * tile.m * input_bits / 8,

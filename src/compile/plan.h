@@ -57,6 +57,10 @@ struct Plan {
     [[nodiscard]] std::size_t weight_bytes() const;
     [[nodiscard]] std::size_t output_bytes() const;
 
+    // Results of two bytes are the sums divided by 2 to this power: the smallest for which no sum of products of operands
+    // within -127 and 127 overflows, in any K tile.
+    [[nodiscard]] std::uint32_t result_shift() const;
+
     [[nodiscard]] std::size_t task_count() const;
     friend bool operator==(const Plan&, const Plan&) = default;
 };

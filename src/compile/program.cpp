@@ -145,6 +145,7 @@ std::vector<std::vector<TaskSpec>> task_specs(const Plan& plan, const Addresses&
                              .vendor_preamble = plan.options.vendor_preamble,
                              .emit_rdma = plan.options.emit_rdma,
                              .qd_en = plan.options.qd_en,
+                             .result_shift = plan.result_shift(),
                              .addresses = addresses});
         }
     }

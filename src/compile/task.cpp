@@ -25,7 +25,7 @@ FeatureStrides feature_strides(const TaskSpec& spec, const PlaneSize& plane) {
         case Mapping::native_tile:  // channel block s of pixel w at s*full_m + w
             return {true, spec.full_m, std::int64_t{spec.full_m} - spec.m};
         case Mapping::row_major:  // line h is a row; its channel blocks follow each other
-            return {true, spec.full_k * element_bytes(spec.input) / atom_bytes, 0};
+            return {true, static_cast<std::uint32_t>(packed_bytes(spec.input, spec.full_k) / atom_bytes), 0};
         default:  // lines without gaps, channel block s at s*full_m: 4*W + surface = full_m
             return {false, 4 * plane.width, std::int64_t{spec.full_m} - 4 * std::int64_t{plane.width}};
     }
@@ -40,13 +40,13 @@ struct OutputStrides {
 
 // 16-byte surfaces of one kernel group in the output.
 std::uint32_t surfaces_per_group(const TaskSpec& spec) {
-    return info(spec.input).kernels_per_group * element_bytes(spec.output) / atom_bytes;
+    return info(spec.input).kernels_per_group * info(spec.output).bits / 8 / atom_bytes;
 }
 
 OutputStrides output_strides(const TaskSpec& spec) {
     const std::uint64_t surfaces = surfaces_per_group(spec);
     if (spec.output_arrangement == Arrangement::row_major) {
-        const std::int64_t row_atoms = std::int64_t{spec.full_n} * element_bytes(spec.output) / atom_bytes;
+        const std::int64_t row_atoms = std::int64_t{spec.full_n} * info(spec.output).bits / 8 / atom_bytes;
         return {atom_bytes, surfaces * atom_bytes, row_atoms - 1};
     }
     // Surfaces of an image begin at multiples of four pixels.
@@ -59,9 +59,8 @@ std::uint32_t code(Precision precision) { return static_cast<std::uint32_t>(prec
 // What the register fields themselves cannot refuse.
 Result<void> check_dimensions(const TaskSpec& spec, const ChipProfile& chip) {
     if (!builds(spec.input, spec.output)) {
-        return make_error(ErrorCode::unsupported,
-                          "task from %s to %s: built are int8 to int32 or fp32, fp16 to fp32 or fp16",
-                          info(spec.input).name, info(spec.output).name);
+        return make_error(ErrorCode::unsupported, "task from %s to %s: built are %s", info(spec.input).name,
+                          info(spec.output).name, built_pairs);
     }
     const std::uint32_t group = info(spec.input).kernels_per_group;
     const std::uint32_t block = info(spec.input).channels_per_block;
@@ -71,7 +70,7 @@ Result<void> check_dimensions(const TaskSpec& spec, const ChipProfile& chip) {
                           "pad them",
                           spec.m, spec.n, spec.k, info(spec.input).name, group, block);
     }
-    if (spec.k > chip.max_k || spec.k * element_bytes(spec.input) > chip.max_bytes_per_kernel) {
+    if (spec.k > chip.max_k || packed_bytes(spec.input, spec.k) > chip.max_bytes_per_kernel) {
         return make_error(ErrorCode::unsupported, "task of K=%u %s channels: at most %u channels and %u bytes: split K",
                           spec.k, info(spec.input).name, chip.max_k, chip.max_bytes_per_kernel);
     }
@@ -155,7 +154,7 @@ void write_pointers(CommandWriter& writer, bool emit_rdma) {
 void write_cna(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& plane) {
     using namespace reg::CNA;
     const FeatureStrides strides = feature_strides(spec, plane);
-    const std::uint32_t kernel_bytes = spec.k * element_bytes(spec.input);
+    const auto kernel_bytes = static_cast<std::uint32_t>(packed_bytes(spec.input, spec.k));
     const std::uint32_t all_lines = std::min(plane.height + 1, CONV_CON2::FEATURE_GRAINS.maximum());
     const std::uint32_t grains = spec.feature_grains != 0 ? spec.feature_grains : all_lines;
 
@@ -248,7 +247,11 @@ void write_dpu(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& pla
     writer.zero(OUT_CVT_OFFSET::offset);
     writer.write(
         {{OUT_CVT_SCALE::FP32TOFP16_EN, spec.output == Precision::fp16 ? 1 : 0}, {OUT_CVT_SCALE::OUT_CVT_SCALE, 1}});
-    writer.zero(OUT_CVT_SHIFT::offset);
+    if (spec.output == Precision::fp16 && spec.input == Precision::int8) {
+        writer.write({{OUT_CVT_SHIFT::CVT_TYPE, 1}, {OUT_CVT_SHIFT::MINUS_EXP, spec.result_shift}});
+    } else {
+        writer.write({{OUT_CVT_SHIFT::OUT_CVT_SHIFT, spec.result_shift}});
+    }
     writer.zero(EW_OP_VALUE_0::offset, EW_OP_VALUE_7::offset);
     writer.write({{SURFACE_ADD::SURF_ADD, as_value(strides.group / atom_bytes)}});
     writer.zero(UNKNOWN_40C4::offset);
@@ -287,8 +290,13 @@ constexpr std::uint32_t words_rdma = 18;
 
 bool builds(Precision input, Precision output) {
     switch (input) {
-        case Precision::int8: return output == Precision::int32 || output == Precision::fp32;
+        case Precision::int8:
+            return output == Precision::int32 || output == Precision::fp32 || output == Precision::int16 ||
+                   output == Precision::fp16;
+        case Precision::int4: return output == Precision::int16;
         case Precision::fp16: return output == Precision::fp32 || output == Precision::fp16;
+        case Precision::bf16:
+        case Precision::tf32: return output == Precision::fp32;
         default: return false;
     }
 }

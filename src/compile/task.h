@@ -62,11 +62,15 @@ struct TaskSpec {
     bool vendor_preamble = true;  // write four CNA registers twice, as vendor programs do: 4 words more
     bool emit_rdma = false;       // write DPU_RDMA, with its readers off, and fire it: the mainline driver needs it
     bool qd_en = true;            // see CORE.MISC_CFG; every value seen works
-    Addresses addresses = {};     // of this task's first feature, weight and output; program is not used
+    // int8 to int16 and fp16 only: results are sums divided by 2^result_shift. int16 rounds ties to even and saturates.
+    std::uint32_t result_shift = 0;
+    Addresses addresses = {};  // of this task's first feature, weight and output; program is not used
 };
 
-// Whether results of `input` operands can be had as `output`: int8 to int32 and fp32, fp16 to fp32 and fp16.
+// Whether results of `input` operands can be had as `output`; `built_pairs` says it in words.
 bool builds(Precision input, Precision output);
+inline constexpr const char* built_pairs =
+    "int8 to int32, fp32, int16 and fp16, int4 to int16, fp16 to fp32 and fp16, bf16 and tf32 to fp32";
 
 // The plane that the mapping makes of the task's rows.
 struct PlaneSize {

@@ -101,7 +101,7 @@ Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, T
 std::vector<float> Engine::write_features(const compile::Plan& plan, Pipeline pipeline, RowsView x) {
     const std::uint32_t k = plan.shape.k;
     const compile::FeatureLayout layout = plan.feature_layout();
-    const std::size_t stride = std::size_t{k} * compile::element_bytes(plan.shape.input);
+    const std::size_t stride = compile::packed_bytes(plan.shape.input, k);
     std::vector<float> scales(x.rows);
     share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
         thread_local std::vector<std::byte> quantised;

@@ -65,7 +65,7 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
     }
     const std::vector<Tile> tiles = tiles_of(shape, chip);
     ResidentWeights weights{shape, span, std::vector<float>(shape.n), tiles.size()};
-    const std::uint32_t element = compile::element_bytes(input_precision(shape.pipeline));
+    const std::uint32_t element = rockchip::info(input_precision(shape.pipeline)).bits / 8;
     const std::uint32_t group = rockchip::info(input_precision(shape.pipeline)).kernels_per_group;
 
     // One kernel group at a time: its K floats per row are quantised and packed into every K tile.

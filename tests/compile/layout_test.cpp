@@ -83,14 +83,24 @@ TEST(Layout, every_layout_is_a_bijection_onto_its_bytes) {
     }
 }
 
-TEST(Layout, the_bijection_check_refuses_unpadded_dimensions_and_half_bytes) {
+TEST(Layout, the_bijection_check_refuses_unpadded_dimensions) {
     EXPECT_FALSE(check_bijection(WeightLayout{Precision::int8, 48, 64}));
     EXPECT_FALSE(check_bijection(WeightLayout{Precision::fp16, 48, 40}));
     EXPECT_FALSE(check_bijection(FeatureLayout{Precision::int8, Arrangement::native, 4, 40}));
     EXPECT_FALSE(check_bijection(OutputLayout{Precision::fp16, Arrangement::native, 4, 12}));
-    const Result<void> nibbles = check_bijection(FeatureLayout{Precision::int4, Arrangement::native, 4, 64});
-    ASSERT_FALSE(nibbles);
-    EXPECT_EQ(nibbles.error().code, ErrorCode::unsupported);
+    EXPECT_FALSE(check_bijection(WeightLayout{Precision::int4, 32, 64}));
+}
+
+TEST(Layout, halves_of_bytes_are_laid_out_too) {
+    EXPECT_TRUE(check_bijection(FeatureLayout{Precision::int4, Arrangement::native, 5, 96}));
+    EXPECT_TRUE(check_bijection(WeightLayout{Precision::int4, 128, 96}));
+    const WeightLayout weights{Precision::int4, 128, 96};
+    EXPECT_EQ(weights.bytes(), 128U * 96 / 2);
+    EXPECT_EQ(weights.offset(0, 2), 1U);
+    EXPECT_EQ(weights.offset(0, 3), 1U) << "the high half of the same byte";
+    EXPECT_EQ(weights.offset(1, 0), 16U);
+    EXPECT_EQ(weights.offset(0, 32), 64U * 16);
+    EXPECT_EQ(weights.offset(64, 0), 64U * 96 / 2);
 }
 
 }  // namespace

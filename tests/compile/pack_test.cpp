@@ -20,13 +20,39 @@ struct Size {
 
 constexpr Size odd_sizes[] = {{1, 1}, {1, 33}, {3, 31}, {31, 64}, {33, 65}, {64, 96}, {70, 100}, {129, 257}};
 
+std::size_t bytes_of(Precision precision, std::uint32_t channels) {
+    switch (precision) {
+        case Precision::int4: return channels / 2 + channels % 2;
+        case Precision::int8: return channels;
+        case Precision::tf32:
+        case Precision::int32:
+        case Precision::fp32: return std::size_t{channels} * 4;
+        default: return std::size_t{channels} * 2;
+    }
+}
+
+// Rows of random elements; the unused half of the last byte of an odd row of int4 is zero, as packing asks.
+Bytes random_rows(test::Random& random, Precision precision, Size size, std::size_t stride) {
+    Bytes rows = random.bytes(size.rows * stride);
+    for (std::uint32_t row = 0; row < size.rows && precision == Precision::int4 && size.channels % 2 != 0; ++row) {
+        rows[row * stride + size.channels / 2] &= 0x0f;
+    }
+    return rows;
+}
+
 // Expected bytes of a layout: the source element at every index inside the matrix, zero in the padding.
 template <typename Layout>
 Bytes by_index(const Layout& layout, std::uint32_t padded_rows, const Bytes& source, std::size_t stride, Size size) {
-    const std::size_t element = element_bytes(layout.precision);
+    const std::size_t element = bytes_of(layout.precision, 1);
     Bytes expected(layout.bytes(), 0);
     for (std::uint32_t row = 0; row < std::min(padded_rows, size.rows); ++row) {
         for (std::uint32_t channel = 0; channel < size.channels; ++channel) {
+            if (layout.precision == Precision::int4) {
+                const unsigned shift = channel % 2 * 4;
+                const unsigned half = source[row * stride + channel / 2] >> shift & 0xfU;
+                expected[layout.offset(row, channel)] |= static_cast<std::uint8_t>(half << shift);
+                continue;
+            }
             std::memcpy(&expected[layout.offset(row, channel)], &source[row * stride + channel * element], element);
         }
     }
@@ -35,12 +61,12 @@ Bytes by_index(const Layout& layout, std::uint32_t padded_rows, const Bytes& sou
 
 TEST(Pack, weights_agree_with_the_index_function_and_zero_the_padding) {
     test::Random random(1);
-    for (const Precision precision : {Precision::int8, Precision::fp16, Precision::tf32}) {
+    for (const Precision precision : {Precision::int4, Precision::int8, Precision::fp16, Precision::tf32}) {
         for (const Size size : odd_sizes) {
             const WeightLayout layout{precision, padded_kernels(precision, size.rows),
                                       padded_channels(precision, size.channels)};
-            const std::size_t stride = size.channels * element_bytes(precision) + random.between(0, 9);
-            const Bytes source = random.bytes(size.rows * stride);
+            const std::size_t stride = bytes_of(precision, size.channels) + random.between(0, 9);
+            const Bytes source = random_rows(random, precision, size, stride);
             Bytes packed(layout.bytes(), stale);
             pack_weights(layout, {source.data(), stride}, 0, size.rows, size.channels, packed.data());
             EXPECT_EQ(packed, by_index(layout, layout.kernels, source, stride, size))
@@ -64,12 +90,12 @@ TEST(Pack, weights_packed_in_ranges_of_groups_equal_weights_packed_at_once) {
 
 TEST(Pack, unpacked_weights_are_the_weights_that_were_packed) {
     test::Random random(3);
-    for (const Precision precision : {Precision::int8, Precision::fp16}) {
+    for (const Precision precision : {Precision::int4, Precision::int8, Precision::fp16}) {
         for (const Size size : odd_sizes) {
             const WeightLayout layout{precision, padded_kernels(precision, size.rows),
                                       padded_channels(precision, size.channels)};
-            const std::size_t row_bytes = size.channels * element_bytes(precision);
-            const Bytes source = random.bytes(size.rows * row_bytes);
+            const std::size_t row_bytes = bytes_of(precision, size.channels);
+            const Bytes source = random_rows(random, precision, size, row_bytes);
             Bytes packed(layout.bytes(), stale);
             pack_weights(layout, {source.data(), row_bytes}, 0, size.rows, size.channels, packed.data());
             const std::uint32_t first = random.between(0, size.rows - 1);
@@ -87,13 +113,13 @@ TEST(Pack, unpacked_weights_are_the_weights_that_were_packed) {
 
 TEST(Pack, features_agree_with_the_index_function_and_zero_the_padding) {
     test::Random random(4);
-    for (const Precision precision : {Precision::int8, Precision::fp16}) {
+    for (const Precision precision : {Precision::int4, Precision::int8, Precision::fp16}) {
         for (const Arrangement arrangement : {Arrangement::native, Arrangement::row_major}) {
             for (const Size size : odd_sizes) {
                 const FeatureLayout layout{precision, arrangement, size.rows,
                                            padded_channels(precision, size.channels)};
-                const std::size_t stride = size.channels * element_bytes(precision) + random.between(0, 9);
-                const Bytes source = random.bytes(size.rows * stride);
+                const std::size_t stride = bytes_of(precision, size.channels) + random.between(0, 9);
+                const Bytes source = random_rows(random, precision, size, stride);
                 Bytes packed(layout.bytes(), stale);
                 pack_features(layout, {source.data(), stride}, 0, size.rows, size.channels, packed.data());
                 EXPECT_EQ(packed, by_index(layout, layout.rows, source, stride, size));
@@ -124,7 +150,7 @@ TEST(Pack, unpacked_outputs_agree_with_the_index_function) {
             for (const Size size : odd_sizes) {
                 const OutputLayout layout{precision, arrangement, size.rows,
                                           padded_kernels(Precision::int8, size.channels)};
-                const std::size_t element = element_bytes(precision);
+                const std::size_t element = bytes_of(precision, 1);
                 const Bytes device = random.bytes(layout.bytes());
                 const std::uint32_t first = random.between(0, size.rows - 1);
                 const std::uint32_t count = size.rows - first;

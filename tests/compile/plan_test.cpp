@@ -287,13 +287,13 @@ TEST(Plan, what_cannot_be_planned_is_an_error_with_the_bound) {
     const MatmulShape good{4, 64, 64, Precision::int8, Precision::int32};
     EXPECT_EQ(message(good), "planned");
     EXPECT_NE(message({0, 64, 64, Precision::int8, Precision::int32}).find("M=0"), std::string::npos);
-    EXPECT_NE(message({4, 64, 64, Precision::int4, Precision::int16}).find("int4"), std::string::npos);
+    EXPECT_NE(message({4, 64, 64, Precision::int4, Precision::int32}).find("int4"), std::string::npos);
     EXPECT_NE(message({4, 64, 64, Precision::fp16, Precision::int32}).find("built are"), std::string::npos);
     EXPECT_NE(message(good, {.cores = 4}).find("has 3"), std::string::npos);
     const MatmulShape long_k{4, 64, 16384, Precision::int8, Precision::int32};  // a kernel group of 16 banks
     EXPECT_NE(message(long_k, {.limit_k = false}).find("room for one row"), std::string::npos);
     EXPECT_NE(message({200000, 64, 8192, Precision::int8, Precision::int32}).find("4095"), std::string::npos);
-    EXPECT_NE(message({4, 64, 64, Precision::tf32, Precision::fp32}).find("tf32"), std::string::npos);
+    EXPECT_NE(message({4, 64, 64, Precision::tf32, Precision::fp16}).find("tf32"), std::string::npos);
     const PlanOptions rows_out{.output = Arrangement::row_major};
     EXPECT_NE(message({1, 40000, 64, Precision::fp16, Precision::fp32}, rows_out).find("8192"), std::string::npos);
 }

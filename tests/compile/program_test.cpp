@@ -136,7 +136,7 @@ TEST(Task, a_meaningless_task_is_refused) {
     EXPECT_TRUE(mentions(changed([](TaskSpec& s) { s.data_banks = 0; }), {"need 1 data banks"}));
     EXPECT_TRUE(mentions(changed([](TaskSpec& s) { s.addresses.weights = 8; }), {"0x8", "16"}));
     EXPECT_TRUE(mentions(changed([](TaskSpec& s) { s.output_arrangement = Arrangement::row_major; }), {"native_tall"}));
-    EXPECT_TRUE(mentions(changed([](TaskSpec& s) { s.input = Precision::tf32; }), {"tf32"}));
+    EXPECT_TRUE(mentions(changed([](TaskSpec& s) { s.input = Precision::int16; }), {"int16"}));
     EXPECT_TRUE(mentions(changed([](TaskSpec& s) {
                              s.mapping = Mapping::plane;
                              s.plane_width = 3;
