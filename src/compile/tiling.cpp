@@ -38,7 +38,9 @@ std::vector<KTile> k_tiles(std::uint32_t k, Precision input, const ChipProfile& 
     }
     const auto allowed = [&](const KTile& tile) {
         const bool hazard = options.avoid_k_hazard && tile.k > chip.hazard_k_low && tile.k < chip.hazard_k_high;
-        return (tile.k <= limit || tile.k == block) && !hazard;  // a tile has at least one block
+        const std::uint32_t fewest_rows = options.rows_in_fours ? 4 : 1;
+        const bool fits = tile.k <= limit && max_rows(tile.k, input, chip, options) >= fewest_rows;
+        return (fits || tile.k == block) && !hazard;  // a tile has at least one block
     };
     const std::uint32_t blocks = ceil_div(k, block);
     const std::uint32_t fewest = ceil_div(blocks, std::max(limit / block, 1U));
