@@ -1,0 +1,38 @@
+// 4-bit numbers, two to a byte, the even one in the low half. The array multiplies int4 by int4 and its sums saturate at 16
+// bits without a trace (measured), so how long a K tile may be follows from the largest operands: no sum of a tile can get
+// there. Two uses:
+//
+//  W4A8  weights of 4 bits, activations of nearly 8: a value a = 16 h + l goes to the array as two rows, h and l, and the host
+//        adds 16 times the first result to the second. With a from -119 to 119, h lies in -7..7 and l in -8..7.
+//  int4  activations of 4 bits as well (opt-in: they lose much).
+//
+// Weights have a scale per output channel and K tile, since partial sums of tiles are added on the host anyway.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace npu::gemm {
+
+inline constexpr int largest_weight4 = 7;  // weights are -7..7
+inline constexpr int largest_split = 119;  // 16 * 7 + 7
+inline constexpr int largest_activation4 = 7;
+
+// The longest K tile whose sums cannot leave 16 bits, in whole channel blocks of 32.
+inline constexpr std::uint32_t longest_k_w4a8 = 32767 / (8 * largest_weight4) / 32 * 32;
+inline constexpr std::uint32_t longest_k_int4 = 32767 / (largest_activation4 * largest_weight4) / 32 * 32;
+
+// Quantises `count` floats to -7..7 and returns the scale: 0 for a row of zeros, NaN for one with an infinity or a NaN (its
+// numbers are 0 then). Ties to even. `destination` gets (count + 1) / 2 bytes; the unused half of the last one is 0.
+float quantise_int4(const float* row, std::size_t count, std::byte* destination);
+
+// Quantises to -119..119 and splits each value into h and l; two rows as above.
+float quantise_split(const float* row, std::size_t count, std::byte* high, std::byte* low);
+
+// The i-th number of a packed row.
+inline int nibble(const std::byte* row, std::size_t i) {
+    const unsigned bits = std::to_integer<unsigned>(row[i / 2]) >> (i % 2 * 4) & 0xfU;
+    return static_cast<int>(bits ^ 8U) - 8;
+}
+
+}  // namespace npu::gemm
