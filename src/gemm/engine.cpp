@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "base/integers.h"
-#include "compile/pack.h"
 #include "compile/program.h"
 #include "compile/search.h"
-#include "gemm/reduce.h"
+#include "gemm/kernels.h"
 #include "rockchip/checker.h"
 
 namespace npu::gemm {
@@ -29,7 +28,7 @@ struct Engine::CachedProgram {
 
 namespace {
 
-constexpr std::uint32_t rows_per_pack = 32;  // packing several rows at once writes whole cache lines
+constexpr std::uint32_t rows_per_pack = 32;  // the kernels take rows together to write whole cache lines
 
 // Grows a scratch buffer to at least `bytes`.
 Result<void> reserve(device::Device& device, std::unique_ptr<device::Buffer>& buffer, std::size_t bytes) {
@@ -76,20 +75,24 @@ Result<MultiplyReport> Engine::multiply_locked(const ResidentWeights& weights, R
 }
 
 Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, TargetView y, MultiplyReport& report) {
-    const auto [n, k, pipeline] = weights.shape;
     NPU_ASSIGN(CachedProgram* const cached, program_for(weights.shape, x.rows));
     const compile::Plan& plan = cached->plan;
     NPU_TRY(reserve(device_, features_, plan.feature_bytes()));
     NPU_TRY(reserve(device_, output_, plan.output_bytes()));
     NPU_TRY(aim(*cached, weights));
 
-    const std::vector<float> scales = write_features(plan, pipeline, x);
+    const std::vector<float> scales = write_features(plan, weights.shape.pipeline, x);
     NPU_TRY(features_->to_device(0, plan.feature_bytes()));
 
     NPU_TRY(device_.run(cached->chains, options_.deadline));
     NPU_TRY(output_->from_device(0, plan.output_bytes()));
+    std::vector<const std::byte*> partial_results;
+    for (std::size_t tile = 0; tile < plan.k_tiles.size(); ++tile) {
+        partial_results.push_back(output_->data() + plan.output_offset(tile));
+    }
     share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
-        reduce(plan, output_->data(), weights.scales, scales, first, count, y);
+        scale_and_untile({plan.output_layout(), partial_results, plan.shape.k}, first, count, plan.shape.n,
+                         scales.data(), weights.scales.data(), y);
     });
 
     report.submissions += 1;
@@ -99,18 +102,12 @@ Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, T
 }
 
 std::vector<float> Engine::write_features(const compile::Plan& plan, Pipeline pipeline, RowsView x) {
-    const std::uint32_t k = plan.shape.k;
     const compile::FeatureLayout layout = plan.feature_layout();
-    const std::size_t stride = compile::packed_bytes(plan.shape.input, k);
+    const auto tile_rows = pipeline == Pipeline::fp16 ? tile_half : quantise_and_tile;
     std::vector<float> scales(x.rows);
     share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
-        thread_local std::vector<std::byte> quantised;
-        quantised.resize(rows_per_pack * stride);
-        for (std::uint32_t i = 0; i < count; ++i) {
-            scales[first + i] =
-                quantise_row(pipeline, x.data + (first + i) * x.stride, k, quantised.data() + i * stride);
-        }
-        compile::pack_features(layout, {quantised.data(), stride}, first, count, k, features_->data());
+        tile_rows(layout, {x.data + first * x.stride, x.stride, count}, first, plan.shape.k, features_->data(),
+                  scales.data() + first);
     });
     return scales;
 }

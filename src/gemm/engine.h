@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "base/team.h"
 #include "device/device.h"
+#include "gemm/rows.h"
 #include "gemm/weights.h"
 
 namespace npu::gemm {
@@ -35,18 +36,6 @@ struct EngineOptions {
     // More rows than these allow are split into several submissions.
     std::size_t largest_output = std::size_t{64} << 20;  // bytes of partial sums
     std::uint32_t largest_rows = 4096;                   // keeps the tasks of a core below the driver's 4095
-};
-
-// M float rows of K (or N) values; row r begins at data + r * stride.
-struct RowsView {
-    const float* data = nullptr;
-    std::size_t stride = 0;  // floats
-    std::uint32_t rows = 0;
-};
-
-struct TargetView {
-    float* data = nullptr;
-    std::size_t stride = 0;  // floats
 };
 
 struct MultiplyReport {

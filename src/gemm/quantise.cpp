@@ -28,29 +28,39 @@ float largest_magnitude(const float* row, std::size_t count) {
     return std::bit_cast<float>(largest);
 }
 
-float quantise_int8(const float* row, std::size_t count, std::int8_t* destination) {
-    const float largest = largest_magnitude(row, count);
+Int8Scaling int8_scaling(float largest) {
     if (largest == 0.0F || !std::isfinite(largest)) {
-        std::memset(destination, 0, count);
-        return largest == 0.0F ? 0.0F : std::numeric_limits<float>::quiet_NaN();
+        return {0.0F, largest == 0.0F ? 0.0F : std::numeric_limits<float>::quiet_NaN()};
     }
     // Divide in double: a denormal maximum has no finite reciprocal in float.
     const auto inverse = static_cast<float>(std::min(127.0 / largest, static_cast<double>(0x1p126F)));
+    return {inverse, static_cast<float>(1.0 / inverse)};
+}
+
+float fp16_factor(float largest) {
+    if (std::isfinite(largest) && largest != 0.0F && (largest > largest_half || largest < smallest_comfortable)) {
+        return std::ldexp(1.0F, std::clamp(std::ilogb(largest), -125, 125));
+    }
+    return 1.0F;
+}
+
+float quantise_int8(const float* row, std::size_t count, std::int8_t* destination) {
+    const auto [inverse, scale] = int8_scaling(largest_magnitude(row, count));
+    if (inverse == 0.0F) {
+        std::memset(destination, 0, count);
+        return scale;
+    }
     constexpr float round_to_even = 12582912.0F;  // 1.5 * 2^23: adding it leaves no bits for a fraction
     for (std::size_t i = 0; i < count; ++i) {
         const float clamped = std::clamp(row[i] * inverse, -127.0F, 127.0F);
         const float rounded = (clamped + round_to_even) - round_to_even;
         destination[i] = static_cast<std::int8_t>(rounded);
     }
-    return static_cast<float>(1.0 / inverse);
+    return scale;
 }
 
 float convert_fp16(const float* row, std::size_t count, std::uint16_t* destination) {
-    const float largest = largest_magnitude(row, count);
-    float factor = 1.0F;
-    if (std::isfinite(largest) && largest != 0.0F && (largest > largest_half || largest < smallest_comfortable)) {
-        factor = std::ldexp(1.0F, std::clamp(std::ilogb(largest), -125, 125));
-    }
+    const float factor = fp16_factor(largest_magnitude(row, count));
     const float inverse = 1.0F / factor;  // exact: a power of two
     for (std::size_t i = 0; i < count; ++i) {
         destination[i] = float_to_half(row[i] * inverse);

@@ -22,6 +22,18 @@ const char* pipeline_name(Pipeline pipeline);
 // Largest magnitude of `count` floats; NaN when one of them is NaN.
 float largest_magnitude(const float* row, std::size_t count);
 
+// How a row with this largest magnitude becomes int8: values are multiplied with `inverse`, and results with `scale`.
+// Both are 0 for a row of zeros; for a row that holds an infinity or a NaN the inverse is 0 and the scale NaN.
+struct Int8Scaling {
+    float inverse = 0;
+    float scale = 0;
+};
+Int8Scaling int8_scaling(float largest);
+
+// Power of two that a row with this largest magnitude is divided by before it becomes half; 1 for ordinary rows and those
+// that hold an infinity or a NaN.
+float fp16_factor(float largest);
+
 // Quantises `count` floats to int8 and returns the scale (0 for a row of zeros).
 float quantise_int8(const float* row, std::size_t count, std::int8_t* destination);
 
