@@ -222,15 +222,16 @@ class Product {
     std::unique_ptr<Buffer> features_, weights_, output_, program_;
 };
 
+inline sim::SimOptions rocket_options(std::uint32_t major, std::uint32_t minor) {
+    sim::SimOptions options;
+    options.driver = sim::Driver::rocket;
+    options.rocket = {major, minor};
+    return options;
+}
+
 // A device on its simulated kernel, watched. The kernel sees only what was handed over.
 class SimulatedDevice : public testing::Test {
   protected:
-    static sim::SimOptions rocket(std::uint32_t major, std::uint32_t minor) {
-        sim::SimOptions options;
-        options.driver = sim::Driver::rocket;
-        options.rocket = {major, minor};
-        return options;
-    }
     static sim::SimOptions with_faults(sim::SimOptions options, const char* faults) {
         const auto parsed = sim::Faults::parse(faults);
         EXPECT_TRUE(parsed) << faults;
@@ -276,6 +277,17 @@ class SimulatedDevice : public testing::Test {
     std::unique_ptr<Watch> watch_;
     std::unique_ptr<Device> device_;
 };
+
+// Interface 0.0, and 1.5 with everything that patched kernels add; the parameter is the minor version.
+class BothRocketInterfaces : public SimulatedDevice, public testing::WithParamInterface<std::uint32_t> {
+  protected:
+    static bool patched() { return GetParam() != 0; }
+    static sim::SimOptions options() { return rocket_options(patched() ? 1 : 0, GetParam()); }
+};
+inline const auto rocket_interfaces = testing::Values(0U, 5U);
+inline std::string rocket_interface_name(const testing::TestParamInfo<std::uint32_t>& info) {
+    return info.param == 0 ? "upstream" : "patched";
+}
 
 inline testing::AssertionResult says(const Error& error, ErrorCode code, const std::string& text) {
     if (error.code == code && error.message.find(text) != std::string::npos) {
