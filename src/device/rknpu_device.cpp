@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -14,6 +13,8 @@
 #include "base/integers.h"
 #include "base/log.h"
 #include "device/board.h"
+#include "device/canary.h"
+#include "device/drm_node.h"
 #include "device/host_memory.h"
 #include "rockchip/command.h"
 #include "uapi/drm.h"
@@ -31,35 +32,9 @@ constexpr std::uint32_t buffer_flags =
     rk::mem_non_contiguous | rk::mem_cacheable | rk::mem_iova_limit_alignment | rk::mem_zeroing;
 constexpr std::uint32_t oldest_known_version = 906;  // 0.9.6: the oldest whose interface was published as working
 
-// A file descriptor with its system calls; closes itself.
-class Node {
-  public:
-    Node(uapi::Syscalls& calls, int fd) : calls_(calls), fd_(fd) {}
-    ~Node() { calls_.close(fd_); }
-    Node(const Node&) = delete;
-    Node& operator=(const Node&) = delete;
-
-    // Retries when a signal interrupts; 0 or the error number.
-    int ioctl(unsigned long request, void* argument) const {
-        int answer = 0;
-        do {
-            answer = calls_.ioctl(fd_, request, argument);
-        } while (answer != 0 && errno == EINTR);
-        return answer == 0 ? 0 : errno;
-    }
-    uapi::Syscalls& calls() const { return calls_; }
-    int fd() const { return fd_; }
-
-    std::atomic<std::size_t> allocated{0};
-
-  private:
-    uapi::Syscalls& calls_;
-    int fd_;
-};
-
 class RknpuBuffer final : public Buffer {
   public:
-    static Result<std::unique_ptr<RknpuBuffer>> create(std::shared_ptr<Node> node, std::size_t bytes,
+    static Result<std::unique_ptr<RknpuBuffer>> create(std::shared_ptr<DrmNode> node, std::size_t bytes,
                                                        std::uint32_t flags, std::size_t free_bytes) {
         const std::size_t rounded = align_up(std::max<std::size_t>(bytes, 1), page);
         auto buffer = std::unique_ptr<RknpuBuffer>(new RknpuBuffer(std::move(node), rounded));
@@ -124,7 +99,7 @@ class RknpuBuffer final : public Buffer {
     [[nodiscard]] std::uint64_t object() const { return object_; }
 
   private:
-    RknpuBuffer(std::shared_ptr<Node> node, std::size_t bytes) : node_(std::move(node)) { bytes_ = bytes; }
+    RknpuBuffer(std::shared_ptr<DrmNode> node, std::size_t bytes) : node_(std::move(node)) { bytes_ = bytes; }
 
     Result<void> sync(std::uint32_t flags, std::size_t offset, std::size_t bytes) {
         rk::MemSync request{};
@@ -139,14 +114,14 @@ class RknpuBuffer final : public Buffer {
         return {};
     }
 
-    std::shared_ptr<Node> node_;
+    std::shared_ptr<DrmNode> node_;
     std::uint32_t handle_ = 0;
     std::uint64_t object_ = 0;
 };
 
 class RknpuDevice final : public Device {
   public:
-    RknpuDevice(std::shared_ptr<Node> node, DeviceInfo info, std::size_t memory_limit)
+    RknpuDevice(std::shared_ptr<DrmNode> node, DeviceInfo info, std::size_t memory_limit)
         : node_(std::move(node)), info_(std::move(info)), memory_limit_(memory_limit) {}
 
     [[nodiscard]] const DeviceInfo& info() const override { return info_; }
@@ -161,7 +136,11 @@ class RknpuDevice final : public Device {
         return {total, std::min(host.free, total > used ? total - used : 0)};
     }
 
-    Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) override {
+    Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes, std::uint32_t space) override {
+        if (space != 0) {
+            return make_error(ErrorCode::invalid_argument,
+                              "a buffer in address space %u was asked for; with this driver there is one, 0", space);
+        }
         NPU_ASSIGN(auto buffer, RknpuBuffer::create(node_, bytes, buffer_flags, memory().free));
         // New memory was zeroed by the kernel; both directions once, as the vendor's runtime does.
         NPU_TRY(buffer->to_device(0, buffer->bytes()));
@@ -171,16 +150,21 @@ class RknpuDevice final : public Device {
     Result<JobReport> run(std::span<const TaskChain> chains, std::chrono::milliseconds deadline) override {
         const std::lock_guard lock(submit_mutex_);
         std::size_t total = 0;
+        bool any_empty = false;  // the driver would start that core and wait for it
         for (const TaskChain& chain : chains) {
             total += chain.tasks.size();
+            any_empty = any_empty || chain.tasks.empty();
         }
-        if (chains.empty() || chains.size() > info_.chip->cores || total == 0 || total > rk::max_tasks_per_submit) {
-            return make_error(ErrorCode::invalid_argument,
-                              "a job of %zu chains and %zu tasks was asked for; 1 to %u chains and 1 to %u tasks are "
-                              "possible",
-                              chains.size(), total, info_.chip->cores, rk::max_tasks_per_submit);
+        if (chains.empty() || chains.size() > info_.chip->cores || any_empty || total > rk::max_tasks_per_submit) {
+            return make_error(
+                ErrorCode::invalid_argument,
+                "a job of %zu chains and %zu tasks was asked for; 1 to %u chains, none of them empty, and at "
+                "most %u tasks are possible",
+                chains.size(), total, info_.chip->cores, rk::max_tasks_per_submit);
         }
+        NPU_TRY(check_canary_places(chains));
         NPU_TRY(reserve_descriptors(total));
+        NPU_ASSIGN(const Canaries canaries, Canaries::set(chains, info_.syncs_ranges));
 
         rk::Submit submit{};
         submit.flags = rk::job_pc | rk::job_pingpong;
@@ -225,6 +209,7 @@ class RknpuDevice final : public Device {
             return make_error(ErrorCode::device_failure, "the NPU driver refused a job of %zu tasks: %s", total,
                               std::strerror(error));
         }
+        NPU_TRY(canaries.check(chains, "the driver reported success"));
         return JobReport{static_cast<double>(submit.hw_elapse_time) * 1e-9};
     }
 
@@ -239,23 +224,14 @@ class RknpuDevice final : public Device {
         return {};
     }
 
-    std::shared_ptr<Node> node_;
+    std::shared_ptr<DrmNode> node_;
     DeviceInfo info_;
     std::size_t memory_limit_;
     std::mutex submit_mutex_;
     std::unique_ptr<RknpuBuffer> descriptors_;
 };
 
-// Name of the DRM driver behind a descriptor; empty when it is no DRM node.
-std::string drm_driver_name(const Node& node) {
-    char name[32] = {};
-    uapi::drm::Version version{};
-    version.name = name;
-    version.name_length = sizeof name - 1;
-    return node.ioctl(uapi::drm::ioctl_version, &version) == 0 ? std::string(name) : std::string();
-}
-
-Result<std::uint32_t> query(const Node& node, std::uint32_t action) {
+Result<std::uint32_t> query(const DrmNode& node, std::uint32_t action) {
     rk::Action request{};
     request.flags = action;
     if (const int error = node.ioctl(rk::ioctl_action, &request); error != 0) {
@@ -268,20 +244,8 @@ Result<std::uint32_t> query(const Node& node, std::uint32_t action) {
 }  // namespace
 
 std::optional<std::string> find_rknpu_node(uapi::Syscalls& calls) {
-    for (const auto& [pattern, first] : {std::pair{"/dev/dri/card%d", 0}, std::pair{"/dev/dri/renderD%d", 128}}) {
-        for (int index = first; index < first + 16; ++index) {
-            char path[32];
-            std::snprintf(path, sizeof path, pattern, index);
-            const int fd = calls.open(path, O_RDWR);
-            if (fd < 0) {
-                continue;
-            }
-            if (drm_driver_name(Node(calls, fd)) == rk::driver_name) {
-                return path;
-            }
-        }
-    }
-    return std::nullopt;
+    const auto card = find_drm_node(calls, "/dev/dri/card%d", 0, rk::driver_name);
+    return card ? card : find_drm_node(calls, "/dev/dri/renderD%d", 128, rk::driver_name);
 }
 
 Result<std::unique_ptr<Device>> open_rknpu(uapi::Syscalls& calls, const std::string& path,
@@ -291,8 +255,8 @@ Result<std::unique_ptr<Device>> open_rknpu(uapi::Syscalls& calls, const std::str
         return make_error(ErrorCode::not_found, "cannot open the NPU node %s: %s%s", path.c_str(), std::strerror(errno),
                           errno == EACCES ? " (is the user in the groups video and render?)" : "");
     }
-    auto node = std::make_shared<Node>(calls, fd);
-    if (const std::string name = drm_driver_name(*node); name != rk::driver_name) {
+    auto node = std::make_shared<DrmNode>(calls, fd);
+    if (const std::string name = drm_driver(*node).name; name != rk::driver_name) {
         return make_error(ErrorCode::unsupported, "%s belongs to the driver '%s', not to '%s'", path.c_str(),
                           name.c_str(), rk::driver_name);
     }
