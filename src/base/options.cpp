@@ -16,11 +16,19 @@ namespace {
 constexpr std::array table{
     OptionInfo{
         "GGML_NPU_DEVICE", OptionType::text, "auto", nullptr,
-        "which NPU: auto (a real one when there is one, else simulated), simulated, or the path of a device node"},
+        "which NPU: auto (a real one when there is one, else simulated), simulated, simulated-rocket (behind the "
+        "mainline driver), or the path of a device node"},
     OptionInfo{"GGML_NPU_STATS", OptionType::text, "", nullptr,
                "file that receives statistics as JSON when the device closes"},
-    OptionInfo{"GGML_NPU_PRECISION", OptionType::choice, "auto", "auto|fp16",
-               "auto: int8 for quantised weights and fp16 for float weights; fp16: fp16 for all"},
+    OptionInfo{
+        "GGML_NPU_PRECISION", OptionType::choice, "auto", "auto|fp16|bf16|int8|int8n|w4a8|int4",
+        "auto: int8 for quantised weights and fp16 for float weights; fp16: fp16 for all; bf16: bf16 for float "
+        "weights; the others for quantised weights (int8n: results narrowed on the chip, w4a8: weights of 4 bits, "
+        "int4: activations, too)"},
+    OptionInfo{"GGML_NPU_ROTATE", OptionType::choice, "0", "0|1",
+               "1: rotate K by a block-Hadamard matrix before int8 or 4-bit quantisation, which spreads outliers"},
+    OptionInfo{"GGML_NPU_WITHOUT", OptionType::text, "", nullptr,
+               "constraints of the planner to take away, by comma, for experiments on a board (npu plan --help)"},
     OptionInfo{"GGML_NPU_CLAIM", OptionType::choice, "all", "all|matmul",
                "all: take whole graphs and run on the CPU, counted, what the NPU does not do; "
                "matmul: accept only what the NPU computes and decline the rest"},
@@ -146,6 +154,8 @@ Result<Options> parse_options(OptionLookup lookup) {
     parsed.device = reader.text("GGML_NPU_DEVICE");
     parsed.stats_path = reader.text("GGML_NPU_STATS");
     parsed.precision = reader.choice("GGML_NPU_PRECISION");
+    parsed.rotate = reader.flag("GGML_NPU_ROTATE");
+    parsed.without = reader.text("GGML_NPU_WITHOUT");
     parsed.claim = reader.choice("GGML_NPU_CLAIM");
     parsed.cores = reader.integer("GGML_NPU_CORES");
     parsed.timeout_ms = reader.integer("GGML_NPU_TIMEOUT_MS");

@@ -45,9 +45,11 @@ struct SimulationOptions {
 
 // The parsed options. Plain values: make one with `parse_options` (tests) or use `options()` (the product).
 struct Options {
-    std::string device;              // GGML_NPU_DEVICE: auto | simulated | path of a device node
+    std::string device;              // GGML_NPU_DEVICE: auto | simulated | simulated-rocket | path of a node
     std::string stats_path;          // GGML_NPU_STATS
-    std::string precision;           // GGML_NPU_PRECISION: auto | fp16
+    std::string precision;           // GGML_NPU_PRECISION: auto | the name of a pipeline
+    bool rotate = false;             // GGML_NPU_ROTATE
+    std::string without;             // GGML_NPU_WITHOUT
     std::string claim;               // GGML_NPU_CLAIM: all | matmul
     std::int64_t cores = 3;          // GGML_NPU_CORES
     std::int64_t timeout_ms = 2000;  // GGML_NPU_TIMEOUT_MS

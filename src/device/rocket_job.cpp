@@ -1,6 +1,7 @@
 #include "device/rocket_job.h"
 
 #include <cstring>
+#include <string>
 
 #include "device/rocket_buffer.h"
 #include "rockchip/command.h"
@@ -20,9 +21,10 @@ constexpr std::uint32_t largest_list = rockchip::words_fetched(largest_amount);
 class TaskCheck {
   public:
     TaskCheck(const TaskChain& chain, std::size_t task, std::size_t core)
-        : entry_(chain.tasks[task]), next_(task + 1 < chain.tasks.size() ? &chain.tasks[task + 1] : nullptr) {
-        name_ = format("task %zu of core %zu", task, core);
-    }
+        : entry_(chain.tasks[task]),
+          next_(task + 1 < chain.tasks.size() ? &chain.tasks[task + 1] : nullptr),
+          task_(task),
+          core_(core) {}
 
     // What the entry says, and that its list lies in a buffer of the space.
     Result<void> check_entry(const RocketSpace& space, RocketVersion version) {
@@ -110,12 +112,13 @@ class TaskCheck {
     }
 
     [[nodiscard]] Error error(ErrorCode code, const std::string& text) const {
-        return make_error(code, "%s: %s", name_.c_str(), text.c_str());
+        return make_error(code, "task %zu of core %zu: %s", task_, core_, text.c_str());
     }
 
     const TaskChain::Entry& entry_;
     const TaskChain::Entry* next_;
-    std::string name_;
+    std::size_t task_;
+    std::size_t core_;
     const std::byte* list_ = nullptr;
 };
 

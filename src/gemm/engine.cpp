@@ -1,19 +1,22 @@
 #include "gemm/engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "base/integers.h"
 #include "compile/program.h"
 #include "compile/search.h"
-#include "gemm/kernels.h"
+#include "gemm/activations.h"
+#include "gemm/results.h"
 #include "rockchip/checker.h"
 
 namespace npu::gemm {
 
 struct Engine::CachedProgram {
     WeightsShape shape;
+    Slice slice;
     std::uint32_t rows = 0;
     compile::Plan plan;
     compile::Program program;
@@ -23,25 +26,48 @@ struct Engine::CachedProgram {
     double predicted_seconds = 0;
     std::unique_ptr<device::Buffer> buffer;
     std::vector<device::TaskChain::Entry> entries;
-    std::vector<device::TaskChain> chains;
+    std::vector<std::size_t> canaries;  // one per core: in the output, the last bytes that its last task writes
+};
+
+struct Engine::Space {
+    std::unique_ptr<device::Buffer> features;
+    std::unique_ptr<device::Buffer> output;
+    std::unique_ptr<device::Buffer> transient;
 };
 
 namespace {
 
 constexpr std::uint32_t rows_per_pack = 32;  // the kernels take rows together to write whole cache lines
+constexpr std::size_t canary_bytes = 8;
 
 // Grows a scratch buffer to at least `bytes`.
-Result<void> reserve(device::Device& device, std::unique_ptr<device::Buffer>& buffer, std::size_t bytes) {
+Result<void> reserve(device::Device& device, std::unique_ptr<device::Buffer>& buffer, std::uint32_t space,
+                     std::size_t bytes) {
     if (buffer == nullptr || buffer->bytes() < bytes) {
         buffer.reset();  // before the new one is asked for: memory is scarce
-        NPU_ASSIGN(buffer, device.allocate(bytes));
+        NPU_ASSIGN(buffer, device.allocate(bytes, space));
     }
     return {};
 }
 
+rockchip::Conditions conditions_of(const device::DeviceInfo& device) {
+    const rockchip::KernelSetup setup = !device.needs_rdma ? rockchip::KernelSetup::rknpu
+                                        : device.chains    ? rockchip::KernelSetup::rocket_patched
+                                                           : rockchip::KernelSetup::rocket;
+    return rockchip::conditions(*device.chip, setup);
+}
+
+// Where the last task of a core writes its last bytes.
+std::size_t canary_of(const compile::Plan& plan, const compile::TaskTile& last) {
+    const std::size_t element =
+        plan.output_offset(last.k_tile) + plan.output_layout().offset(last.m0 + last.m - 1, last.n0 + last.n - 1);
+    return element / canary_bytes * canary_bytes;
+}
+
 }  // namespace
 
-Engine::Engine(device::Device& device, const EngineOptions& options) : device_(device), options_(options) {}
+Engine::Engine(device::Device& device, const EngineOptions& options)
+    : device_(device), options_(options), spaces_(device.spaces()) {}
 Engine::~Engine() = default;
 
 const rockchip::ChipProfile& Engine::chip() const { return *device_.info().chip; }
@@ -54,19 +80,22 @@ Result<MultiplyReport> Engine::multiply(const ResidentWeights& weights, RowsView
 Result<void> Engine::with_transient(const WeightsShape& shape, const RowReader& read_row,
                                     const std::function<Result<void>(const Multiply&)>& use) {
     const std::lock_guard lock(mutex_);
-    const std::size_t bytes = resident_bytes(shape, chip());
-    NPU_TRY(reserve(device_, transient_, bytes));
-    NPU_ASSIGN(const ResidentWeights weights, prepare_weights(shape, read_row, {transient_.get(), 0, bytes}, chip()));
+    DeviceSpan span{{}, 0, resident_bytes(shape, chip(), spaces())};
+    for (std::uint32_t space = 0; space < spaces(); ++space) {
+        NPU_TRY(reserve(device_, spaces_[space].transient, space, span.bytes));
+        span.buffers.push_back(spaces_[space].transient.get());
+    }
+    NPU_ASSIGN(const ResidentWeights weights, prepare_weights(shape, read_row, std::move(span), chip()));
     return use([&](RowsView x, TargetView y) { return multiply_locked(weights, x, y); });
 }
 
 Result<MultiplyReport> Engine::multiply_locked(const ResidentWeights& weights, RowsView x, TargetView y) {
     MultiplyReport report;
-    const std::size_t row_bytes =
-        std::size_t{compile::padded_kernels(input_precision(weights.shape.pipeline), weights.shape.n)} * 4 *
-        weights.k_tiles;
+    const PipelineInfo& pipeline = info(weights.shape.pipeline);
+    const std::size_t row_bytes = std::size_t{compile::padded_kernels(pipeline.input, weights.shape.n)} *
+                                  rockchip::info(pipeline.output).bits / 8 * pipeline.rows_per_row * weights.k_tiles;
     const auto most_rows = static_cast<std::uint32_t>(
-        std::clamp<std::size_t>(options_.largest_output / row_bytes, 1, options_.largest_rows));
+        std::clamp<std::size_t>(options_.largest_output / row_bytes, 1, options_.largest_rows / pipeline.rows_per_row));
     for (std::uint32_t first = 0; first < x.rows; first += most_rows) {
         const RowsView rows{x.data + first * x.stride, x.stride, std::min(most_rows, x.rows - first)};
         NPU_TRY(multiply_rows(weights, rows, {y.data + first * y.stride, y.stride}, report));
@@ -75,40 +104,71 @@ Result<MultiplyReport> Engine::multiply_locked(const ResidentWeights& weights, R
 }
 
 Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, TargetView y, MultiplyReport& report) {
-    NPU_ASSIGN(CachedProgram* const cached, program_for(weights.shape, x.rows));
-    const compile::Plan& plan = cached->plan;
-    NPU_TRY(reserve(device_, features_, plan.feature_bytes()));
-    NPU_TRY(reserve(device_, output_, plan.output_bytes()));
-    NPU_TRY(aim(*cached, weights));
-
-    const std::vector<float> scales = write_features(plan, weights.shape.pipeline, x);
-    NPU_TRY(features_->to_device(0, plan.feature_bytes()));
-
-    NPU_TRY(device_.run(cached->chains, options_.deadline));
-    NPU_TRY(output_->from_device(0, plan.output_bytes()));
-    std::vector<const std::byte*> partial_results;
-    for (std::size_t tile = 0; tile < plan.k_tiles.size(); ++tile) {
-        partial_results.push_back(output_->data() + plan.output_offset(tile));
+    NPU_ASSIGN(const std::vector<CachedProgram*> programs, prepare(weights, x.rows));
+    std::vector<float> scales = write_features(weights, programs, x);
+    for (const CachedProgram* program : programs) {
+        NPU_TRY(spaces_[program->slice.space].features->to_device(0, program->plan.feature_bytes()));
     }
-    share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
-        scale_and_untile({plan.output_layout(), partial_results, plan.shape.k}, first, count, plan.shape.n,
-                         scales.data(), weights.scales.data(), y);
-    });
 
+    std::vector<device::TaskChain> chains;
+    std::vector<device::Canary> canaries;
+    canaries.reserve(chip().cores);
+    for (const CachedProgram* program : programs) {
+        for (std::size_t core = 0; core < program->program.cores.size(); ++core) {
+            const compile::CoreRange& range = program->program.cores[core];
+            canaries.push_back({spaces_[program->slice.space].output.get(), program->canaries[core]});
+            chains.push_back({std::span(program->entries).subspan(range.first_task, range.task_count),
+                              std::span(&canaries.back(), 1)});
+        }
+    }
+    NPU_TRY(device_.run(chains, options_.deadline));
+
+    double predicted_seconds = 0;
+    for (const CachedProgram* program : programs) {
+        const device::Buffer& output = *spaces_[program->slice.space].output;
+        NPU_TRY(spaces_[program->slice.space].output->from_device(0, program->plan.output_bytes()));
+        const float* kernel_scales = weights.scales.data() + program->slice.first;
+        const TargetView target{y.data + program->slice.first, y.stride};
+        share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
+            read_results(weights.shape, program->plan, output.data(), kernel_scales, scales.data(), first, count,
+                         target);
+        });
+        report.tasks += program->plan.task_count();
+        predicted_seconds = std::max(predicted_seconds, program->predicted_seconds);
+    }
     report.submissions += 1;
-    report.tasks += plan.task_count();
-    report.predicted_seconds += cached->predicted_seconds;
+    report.predicted_seconds += predicted_seconds;
     return {};
 }
 
-std::vector<float> Engine::write_features(const compile::Plan& plan, Pipeline pipeline, RowsView x) {
-    const compile::FeatureLayout layout = plan.feature_layout();
-    const auto tile_rows = pipeline == Pipeline::fp16 ? tile_half : quantise_and_tile;
+// A program for each slice, aimed at these weights, and buffers for what it reads and writes.
+Result<std::vector<Engine::CachedProgram*>> Engine::prepare(const ResidentWeights& weights, std::uint32_t rows) {
+    std::vector<CachedProgram*> programs;
+    for (const Slice& slice : slices(weights.shape, spaces())) {
+        NPU_ASSIGN(CachedProgram* const program, program_for(weights.shape, slice, rows));
+        NPU_TRY(reserve(device_, spaces_[slice.space].features, slice.space, program->plan.feature_bytes()));
+        NPU_TRY(reserve(device_, spaces_[slice.space].output, slice.space, program->plan.output_bytes()));
+        NPU_TRY(aim(*program, weights));
+        programs.push_back(program);
+    }
+    return programs;
+}
+
+std::vector<float> Engine::write_features(const ResidentWeights& weights, const std::vector<CachedProgram*>& programs,
+                                          RowsView x) {
+    const compile::Plan& plan = programs.front()->plan;  // all have the same features
+    std::byte* features = spaces_[programs.front()->slice.space].features->data();
     std::vector<float> scales(x.rows);
     share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
-        tile_rows(layout, {x.data + first * x.stride, x.stride, count}, first, plan.shape.k, features_->data(),
-                  scales.data() + first);
+        write_activations(weights.shape, plan.feature_layout(), x, first, count, features, scales.data());
     });
+    for (std::size_t i = 1; i < programs.size(); ++i) {
+        std::memcpy(spaces_[programs[i]->slice.space].features->data(), features, plan.feature_bytes());
+    }
+    if (const std::uint32_t shift = plan.result_shift(); shift != 0) {
+        std::ranges::transform(scales, scales.begin(),
+                               [&](float scale) { return std::ldexp(scale, static_cast<int>(shift)); });
+    }
     return scales;
 }
 
@@ -126,44 +186,57 @@ void Engine::share_rows(std::uint32_t rows, const std::function<void(std::uint32
     }
 }
 
-Result<Engine::CachedProgram*> Engine::program_for(const WeightsShape& shape, std::uint32_t rows) {
+Result<Engine::CachedProgram*> Engine::program_for(const WeightsShape& shape, const Slice& slice, std::uint32_t rows) {
     const auto found = std::ranges::find_if(programs_, [&](const auto& entry) {
-        return entry->rows == rows && entry->shape.n == shape.n && entry->shape.k == shape.k &&
-               entry->shape.pipeline == shape.pipeline;
+        return entry->rows == rows && entry->shape == shape && entry->slice.first == slice.first;
     });
     if (found != programs_.end()) {
         programs_.splice(programs_.begin(), programs_, found);
         return programs_.front().get();
     }
-    auto cached = std::make_unique<CachedProgram>();
-    cached->shape = shape;
-    cached->rows = rows;
-    compile::PlanOptions plan_with = plan_options(shape, chip());
-    plan_with.cores = options_.cores;
-    NPU_ASSIGN(compile::PricedPlan best, compile::best_plan({rows, shape.n, shape.k, input_precision(shape.pipeline),
-                                                             output_precision(shape.pipeline)},
-                                                            chip(), plan_with, rockchip::conditions(chip())));
-    cached->plan = std::move(best.plan);
-    cached->predicted_seconds = best.seconds;
-    NPU_ASSIGN(cached->program, compile::build_program(cached->plan, compile::Addresses{}, chip()));
-    NPU_ASSIGN(cached->buffer, device_.allocate(cached->program.words.size() * sizeof(std::uint64_t)));
-    for (const compile::TaskEntry& task : cached->program.tasks) {
-        cached->entries.push_back({cached->buffer->iova() + task.word_offset * sizeof(std::uint64_t), task.body_words,
-                                   task.enable, rockchip::interrupt_dpu});
-    }
-    for (const compile::CoreRange& core : cached->program.cores) {
-        cached->chains.push_back({std::span(cached->entries).subspan(core.first_task, core.task_count)});
-    }
-    programs_.push_front(std::move(cached));
+    NPU_ASSIGN(std::unique_ptr<CachedProgram> made, make_program(shape, slice, rows));
+    programs_.push_front(std::move(made));
     if (programs_.size() > options_.cached_programs) {
         programs_.pop_back();
     }
     return programs_.front().get();
 }
 
+Result<std::unique_ptr<Engine::CachedProgram>> Engine::make_program(const WeightsShape& shape, const Slice& slice,
+                                                                    std::uint32_t rows) {
+    const device::DeviceInfo& device = device_.info();
+    const PipelineInfo& pipeline = info(shape.pipeline);
+    compile::PlanOptions options = options_.constraints;
+    options.cores = spaces() == 1 ? options_.cores : 1;
+    options.max_k = longest_k_tile(shape, chip());
+    options.emit_rdma = device.needs_rdma;
+    options.rows_in_fours = options.rows_in_fours || device.needs_rdma;
+    NPU_ASSIGN(compile::PricedPlan best,
+               compile::best_plan({rows * pipeline.rows_per_row, slice.count, shape.k, pipeline.input, pipeline.output},
+                                  chip(), options, conditions_of(device)));
+    auto made = std::make_unique<CachedProgram>();
+    made->shape = shape;
+    made->slice = slice;
+    made->rows = rows;
+    made->plan = std::move(best.plan);
+    made->predicted_seconds = best.seconds;
+    NPU_ASSIGN(made->program, compile::build_program(made->plan, compile::Addresses{}, chip()));
+    NPU_ASSIGN(made->buffer, device_.allocate(made->program.words.size() * sizeof(std::uint64_t), slice.space));
+    for (const compile::TaskEntry& task : made->program.tasks) {
+        made->entries.push_back({made->buffer->iova() + task.word_offset * sizeof(std::uint64_t), task.body_words,
+                                 task.enable, rockchip::interrupt_dpu});
+    }
+    for (const std::vector<compile::TaskTile>& tasks : made->plan.cores) {
+        made->canaries.push_back(canary_of(made->plan, tasks.back()));
+    }
+    return made;
+}
+
 Result<void> Engine::aim(CachedProgram& cached, const ResidentWeights& weights) {
-    const compile::Addresses addresses{features_->iova(), weights.span.buffer->iova() + weights.span.offset,
-                                       output_->iova(), cached.buffer->iova()};
+    const Space& space = spaces_[cached.slice.space];
+    const compile::Addresses addresses{space.features->iova(),
+                                       weights.span.buffers[cached.slice.space]->iova() + weights.span.offset,
+                                       space.output->iova(), cached.buffer->iova()};
     if (cached.aimed && cached.aimed_at == addresses) {
         return {};
     }
@@ -181,10 +254,11 @@ Result<void> Engine::aim(CachedProgram& cached, const ResidentWeights& weights) 
 }
 
 Result<void> Engine::check(const CachedProgram& cached, const ResidentWeights& weights) const {
+    const Space& space = spaces_[cached.slice.space];
     const rockchip::CheckBuffer buffers[] = {
-        {features_->iova(), features_->bytes(), false},
-        {weights.span.buffer->iova() + weights.span.offset, weights.span.bytes, false},
-        {output_->iova(), output_->bytes(), true},
+        {space.features->iova(), space.features->bytes(), false},
+        {weights.span.buffers[cached.slice.space]->iova() + weights.span.offset, weights.span.bytes, false},
+        {space.output->iova(), space.output->bytes(), true},
         {cached.buffer->iova(), cached.buffer->bytes(), false},
     };
     for (const compile::CoreRange& core : cached.program.cores) {

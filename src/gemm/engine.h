@@ -2,12 +2,15 @@
 //
 //   y[m][n] = sum over k of x[m][k] * w[n][k]
 //
-// Rows of x are quantised one by one, packed, multiplied by a chained program on every core, and the partial sums of
-// the K tiles are added on the host: int8 exactly, in 64-bit integers; fp16 in float, in tile order. Nothing in that
-// depends on how many rows there are, so a row's result is the same alone and in any batch.
+// Rows of x are converted one by one, packed, multiplied by a program on every core, and the partial sums of the K tiles are
+// added on the host (results.h). Nothing in that depends on how many rows there are, so a row's result is the same alone and
+// in any batch.
 //
-// Programs are planned and written once per (M, N, K, pipeline) and kept, in device memory, least recently used first
-// out; a multiplication re-aims one at its weights by rewriting the words that hold addresses.
+// Where a device has one address space, one program deals the work to all cores. Where each core has its own, each holds a
+// slice of the weights, gets a copy of the activations, and runs a program of its own.
+//
+// Programs are planned and written once per (M, weights, slice) and kept, in device memory, least recently used first out;
+// a multiplication re-aims one at its weights by rewriting the words that hold addresses.
 #pragma once
 
 #include <chrono>
@@ -28,10 +31,11 @@
 namespace npu::gemm {
 
 struct EngineOptions {
-    std::uint32_t cores = 3;
+    std::uint32_t cores = 3;  // where the device has one address space; otherwise all of its spaces work
     std::chrono::milliseconds deadline{2000};
-    Team team = work_alone;      // converts activations and results
-    bool check_programs = true;  // every new program passes rockchip::check_program before its first run
+    Team team = work_alone;                 // converts activations and results
+    bool check_programs = true;             // every new program passes rockchip::check_program before its first run
+    compile::PlanOptions constraints = {};  // which of compile/constraints.h hold
     std::size_t cached_programs = 128;
     // More rows than these allow are split into several submissions.
     std::size_t largest_output = std::size_t{64} << 20;  // bytes of partial sums
@@ -51,6 +55,7 @@ class Engine {
     ~Engine();
 
     [[nodiscard]] const rockchip::ChipProfile& chip() const;
+    [[nodiscard]] std::uint32_t spaces() const { return device_.spaces(); }
 
     // Writes x.rows rows of N floats. Errors: what planning, the checker or the device say; the output is then
     // undefined. Thread-safe; calls are serialised.
@@ -64,21 +69,24 @@ class Engine {
 
   private:
     struct CachedProgram;
+    struct Space;  // an address space and the engine's buffers in it
 
     Result<MultiplyReport> multiply_locked(const ResidentWeights& weights, RowsView x, TargetView y);
     Result<void> multiply_rows(const ResidentWeights& weights, RowsView x, TargetView y, MultiplyReport& report);
-    std::vector<float> write_features(const compile::Plan& plan, Pipeline pipeline, RowsView x);  // returns row scales
+    Result<std::vector<CachedProgram*>> prepare(const ResidentWeights& weights, std::uint32_t rows);
+    std::vector<float> write_features(const ResidentWeights& weights, const std::vector<CachedProgram*>& programs,
+                                      RowsView x);  // returns row scales
     void share_rows(std::uint32_t rows, const std::function<void(std::uint32_t first, std::uint32_t count)>& work);
-    Result<CachedProgram*> program_for(const WeightsShape& shape, std::uint32_t rows);
+    Result<CachedProgram*> program_for(const WeightsShape& shape, const Slice& slice, std::uint32_t rows);
+    Result<std::unique_ptr<CachedProgram>> make_program(const WeightsShape& shape, const Slice& slice,
+                                                        std::uint32_t rows);
     Result<void> aim(CachedProgram& program, const ResidentWeights& weights);
     Result<void> check(const CachedProgram& program, const ResidentWeights& weights) const;
 
     device::Device& device_;
     EngineOptions options_;
     std::mutex mutex_;
-    std::unique_ptr<device::Buffer> features_;
-    std::unique_ptr<device::Buffer> output_;
-    std::unique_ptr<device::Buffer> transient_;
+    std::vector<Space> spaces_;
     std::list<std::unique_ptr<CachedProgram>> programs_;  // most recently used first
 };
 

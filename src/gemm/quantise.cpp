@@ -17,8 +17,6 @@ constexpr float smallest_comfortable = 0x1p-10F;  // below, values of half start
 
 }  // namespace
 
-const char* pipeline_name(Pipeline pipeline) { return pipeline == Pipeline::fp16 ? "fp16" : "int8"; }
-
 float largest_magnitude(const float* row, std::size_t count) {
     // Magnitudes of floats order like their bit patterns, and NaN is above infinity: an integer maximum keeps it.
     std::uint32_t largest = 0;
@@ -68,9 +66,16 @@ float convert_fp16(const float* row, std::size_t count, std::uint16_t* destinati
     return factor;
 }
 
-float quantise_row(Pipeline pipeline, const float* row, std::size_t count, std::byte* destination) {
-    return pipeline == Pipeline::fp16 ? convert_fp16(row, count, reinterpret_cast<std::uint16_t*>(destination))
-                                      : quantise_int8(row, count, reinterpret_cast<std::int8_t*>(destination));
+float quantise_row(rockchip::Precision precision, const float* row, std::size_t count, std::byte* destination) {
+    switch (precision) {
+        case rockchip::Precision::fp16: return convert_fp16(row, count, reinterpret_cast<std::uint16_t*>(destination));
+        case rockchip::Precision::bf16: {
+            auto* codes = reinterpret_cast<std::uint16_t*>(destination);
+            std::transform(row, row + count, codes, float_to_bfloat);
+            return 1.0F;
+        }
+        default: return quantise_int8(row, count, reinterpret_cast<std::int8_t*>(destination));
+    }
 }
 
 }  // namespace npu::gemm

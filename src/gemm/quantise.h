@@ -1,8 +1,9 @@
-// Turning float rows into what the array multiplies. Two pipelines:
+// Turning float rows into what the array multiplies:
 //
 //  fp16  each value rounds to half. A row whose largest magnitude lies outside a comfortable range is first scaled
 //        by a power of two, which is exact and undone on the result; ordinary rows are left alone, so that they are
 //        bit for bit what a CPU that converts to half would multiply.
+//  bf16  each value rounds to bfloat.
 //  int8  symmetric: scale = largest magnitude / 127, value = round(x / scale), ties to even, saturated.
 //
 // One scale per row of activations and one per output channel of weights: a result is
@@ -13,11 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rockchip/precision.h"
+
 namespace npu::gemm {
-
-enum class Pipeline { fp16, int8 };
-
-const char* pipeline_name(Pipeline pipeline);
 
 // Largest magnitude of `count` floats; NaN when one of them is NaN.
 float largest_magnitude(const float* row, std::size_t count);
@@ -41,8 +40,7 @@ float quantise_int8(const float* row, std::size_t count, std::int8_t* destinatio
 // 1 for ordinary rows.
 float convert_fp16(const float* row, std::size_t count, std::uint16_t* destination);
 
-// Either of the two: writes `count` elements of the pipeline's input format and returns what the result is multiplied
-// with.
-float quantise_row(Pipeline pipeline, const float* row, std::size_t count, std::byte* destination);
+// fp16, bf16 or int8: writes `count` elements and returns what the result is multiplied with (1 for bf16).
+float quantise_row(rockchip::Precision precision, const float* row, std::size_t count, std::byte* destination);
 
 }  // namespace npu::gemm

@@ -1,7 +1,10 @@
 // Weights that live on the device. Before the first multiplication a weight matrix is converted to the number format
 // of its pipeline, cut into K tiles and written in the array's own order into device memory, once; from then on a
-// multiplication only names its address. How K is cut depends on K and the precision alone, never on the batch, so
+// multiplication only names its address. How K is cut depends on the weights and the chip alone, never on the batch, so
 // the result of a row does not depend on how many rows are multiplied with it.
+//
+// A device may have several address spaces (the mainline driver has one per core). Then each space holds a slice of the
+// output channels, in whole kernel groups, and multiplies it by itself.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +15,7 @@
 #include "base/result.h"
 #include "compile/plan.h"
 #include "device/device.h"
-#include "gemm/quantise.h"
+#include "gemm/pipeline.h"
 #include "rockchip/chip.h"
 
 namespace npu::gemm {
@@ -22,28 +25,37 @@ struct WeightsShape {
     std::uint32_t n = 0;
     std::uint32_t k = 0;
     Pipeline pipeline = Pipeline::fp16;
+    bool rotated = false;  // K is rotated before it is quantised; activations must be, too
+    friend bool operator==(const WeightsShape&, const WeightsShape&) = default;
 };
 
-// The options every plan for these weights is made with: the weights are laid out by them.
-compile::PlanOptions plan_options(const WeightsShape& shape, const rockchip::ChipProfile& chip);
+// The output channels of one address space.
+struct Slice {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+    std::uint32_t space = 0;
+};
 
-rockchip::Precision input_precision(Pipeline pipeline);
-rockchip::Precision output_precision(Pipeline pipeline);
+// Every output channel in one slice; at most one slice per space, none of them empty.
+std::vector<Slice> slices(const WeightsShape& shape, std::uint32_t spaces);
 
-// A piece of device memory that somebody else owns.
+// The longest K tile of these weights: PlanOptions::max_k of every plan for them.
+std::uint32_t longest_k_tile(const WeightsShape& shape, const rockchip::ChipProfile& chip);
+
+// A piece of device memory that somebody else owns: the same range of a buffer in each address space.
 struct DeviceSpan {
-    device::Buffer* buffer = nullptr;
+    std::vector<device::Buffer*> buffers;  // by space
     std::size_t offset = 0;
     std::size_t bytes = 0;
 };
 
-// Bytes that the weights take on the device, all K tiles one after another. A multiple of 64.
-std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfile& chip);
+// Bytes that the weights take in each address space, all K tiles one after another. A multiple of 64.
+std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfile& chip, std::uint32_t spaces);
 
 struct ResidentWeights {
     WeightsShape shape;
     DeviceSpan span;            // starts on a multiple of 64 bytes
-    std::vector<float> scales;  // one per output channel
+    std::vector<float> scales;  // one per output channel; with scale_per_tile, N of the first K tile, then of the next
     std::size_t k_tiles = 0;
 };
 

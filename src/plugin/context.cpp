@@ -2,23 +2,58 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "compile/constraints.h"
 #include "device/board.h"
 #include "device/rknpu_device.h"
+#include "device/rocket_device.h"
 #include "plugin/ggml_host.h"
 #include "plugin/host_team.h"
-#include "sim/kernel_rknpu.h"
+#include "sim/sim.h"
 #include "uapi/syscalls.h"
 
 namespace npu::plugin {
 
 namespace {
 
-std::unique_ptr<uapi::Syscalls> make_kernel(const Options& options) {
+std::unique_ptr<uapi::Syscalls> make_kernel(const Options& options, sim::Driver driver) {
     sim::SimOptions simulation;
+    simulation.driver = driver;
     simulation.memory_bytes = static_cast<std::size_t>(options.memory_mib) << 20;
     simulation.team = work_in_team;
     simulation.submission_seconds = sim::submission_model(simulation);
     return sim::make_simulated_kernel(simulation);
+}
+
+struct Node {
+    sim::Driver driver;
+    std::string path;
+};
+
+// The NPU of this board that the options ask for: a certain node, or any. Empty: none, or a simulated one is asked for.
+std::optional<Node> find_node(const std::string& device) {
+    if (device == "simulated" || device == "simulated-rocket") {
+        return std::nullopt;
+    }
+    if (device != "auto") {
+        return Node{device.starts_with("/dev/accel/") ? sim::Driver::rocket : sim::Driver::rknpu, device};
+    }
+    if (const auto path = device::find_rknpu_node(uapi::libc_syscalls())) {
+        return Node{sim::Driver::rknpu, *path};
+    }
+    if (const auto path = device::find_rocket_node(uapi::libc_syscalls())) {
+        return Node{sim::Driver::rocket, *path};
+    }
+    return std::nullopt;
+}
+
+Result<std::unique_ptr<device::Device>> open_node(uapi::Syscalls& calls, const Node& node, bool simulated,
+                                                  std::size_t memory_limit) {
+    const rockchip::ChipProfile* chip = simulated ? &rockchip::rk3588() : nullptr;
+    if (node.driver == sim::Driver::rocket) {
+        return device::open_rocket(calls, node.path,
+                                   {.simulated = simulated, .memory_limit = memory_limit, .chip = chip});
+    }
+    return device::open_rknpu(calls, node.path, {.simulated = simulated, .memory_limit = memory_limit, .chip = chip});
 }
 
 }  // namespace
@@ -29,30 +64,27 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
     }
     const Options& chosen = *options();
     auto context = std::unique_ptr<DeviceContext>(new DeviceContext());
-    const auto node = chosen.device == "auto"        ? device::find_rknpu_node(uapi::libc_syscalls())
-                      : chosen.device == "simulated" ? std::nullopt
-                                                     : std::optional(chosen.device);
-    if (node) {
-        NPU_ASSIGN(context->device_, device::open_rknpu(uapi::libc_syscalls(), *node, {}));
+    gemm::EngineOptions engine;
+    NPU_TRY(compile::take_away(chosen.without, engine.constraints));
+    if (const auto node = find_node(chosen.device)) {
+        NPU_ASSIGN(context->device_, open_node(uapi::libc_syscalls(), *node, false, 0));
     } else {
         if (chosen.device == "auto" && device::board_chip()) {
             log(LogLevel::warning,
-                "this board carries an RK3588, but no node of the driver 'rknpu' could be opened under /dev/dri (not "
-                "there, or no permission: groups video and render); the NPU is simulated");
+                "this board carries an RK3588, but no node of the drivers 'rknpu' under /dev/dri and 'rocket' under "
+                "/dev/accel could be opened (not there, or no permission: groups video and render); the NPU is "
+                "simulated");
         }
-        context->simulated_kernel_ = make_kernel(chosen);
-        const auto simulated_node = device::find_rknpu_node(*context->simulated_kernel_);
-        NPU_ASSIGN(context->device_,
-                   device::open_rknpu(*context->simulated_kernel_, simulated_node.value_or("(none)"),
-                                      {.simulated = true,
-                                       .memory_limit = static_cast<std::size_t>(chosen.memory_mib) << 20,
-                                       .chip = &rockchip::rk3588()}));
+        const sim::Driver driver = chosen.device == "simulated-rocket" ? sim::Driver::rocket : sim::Driver::rknpu;
+        context->simulated_kernel_ = make_kernel(chosen, driver);
+        NPU_ASSIGN(context->device_, open_node(*context->simulated_kernel_, {driver, sim::usual_path(driver)}, true,
+                                               static_cast<std::size_t>(chosen.memory_mib) << 20));
     }
-    context->engine_ = std::make_unique<gemm::Engine>(
-        *context->device_, gemm::EngineOptions{.cores = static_cast<std::uint32_t>(chosen.cores),
-                                               .deadline = std::chrono::milliseconds(chosen.timeout_ms),
-                                               .team = work_in_team,
-                                               .check_programs = chosen.check_programs});
+    engine.cores = static_cast<std::uint32_t>(chosen.cores);
+    engine.deadline = std::chrono::milliseconds(chosen.timeout_ms);
+    engine.team = work_in_team;
+    engine.check_programs = chosen.check_programs;
+    context->engine_ = std::make_unique<gemm::Engine>(*context->device_, engine);
     return context;
 }
 

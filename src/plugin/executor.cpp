@@ -111,8 +111,7 @@ Result<void> Executor::multiply(const ggml_tensor* node, bool resident) {
 Result<void> Executor::multiply_transient(const ggml_tensor* node) {
     const ggml_tensor* weights = node->src[0];
     const ggml_tensor* activations = node->src[1];
-    const gemm::WeightsShape shape{static_cast<std::uint32_t>(weights->ne[1]),
-                                   static_cast<std::uint32_t>(weights->ne[0]), *pipeline_for(weights->type)};
+    const gemm::WeightsShape shape = weights_shape(weights);
     const std::int64_t share2 = activations->ne[2] / weights->ne[2];  // planes of activations per plane of weights
     const std::int64_t share3 = activations->ne[3] / weights->ne[3];
     const auto n = static_cast<std::size_t>(node->ne[0]);
@@ -123,7 +122,8 @@ Result<void> Executor::multiply_transient(const ggml_tensor* node) {
             const auto read = [&](std::uint32_t row, float* destination) {
                 read_row(weights, plane + row * weights->nb[1], destination);
             };
-            context_.statistics().count_late_upload(gemm::resident_bytes(shape, context_.engine().chip()));
+            context_.statistics().count_late_upload(
+                gemm::resident_bytes(shape, context_.engine().chip(), context_.engine().spaces()));
             NPU_TRY(context_.engine().with_transient(
                 shape, read, [&](const gemm::Engine::Multiply& multiply) -> Result<void> {
                     for (std::int64_t i3 = w3 * share3; i3 < (w3 + 1) * share3; ++i3) {

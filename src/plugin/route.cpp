@@ -23,19 +23,37 @@ bool precision_allowed(const ggml_tensor* node, gemm::Pipeline pipeline) {
     if (least == GGML_PREC_UNDEFINED) {
         return true;
     }
-    return least >= (pipeline == gemm::Pipeline::fp16 ? GGML_PREC_F16 : GGML_PREC_Q8);
+    switch (pipeline) {
+        case gemm::Pipeline::fp16: return least >= GGML_PREC_F16;
+        case gemm::Pipeline::bf16: return least >= GGML_PREC_BF16;
+        case gemm::Pipeline::int4: return least >= GGML_PREC_Q4;
+        case gemm::Pipeline::w4a8: return least >= GGML_PREC_Q4;  // not quite eight bits
+        default: return least >= GGML_PREC_Q8;
+    }
+}
+
+gemm::Pipeline chosen_pipeline(bool quantised) {
+    const std::string name = options() ? options()->precision : "auto";
+    const gemm::Pipeline chosen = gemm::pipeline_named(name).value_or(gemm::Pipeline::int8);
+    const bool floating = rockchip::info(info(chosen).input).floating;
+    if (quantised) {
+        return chosen == gemm::Pipeline::bf16 ? gemm::Pipeline::int8 : chosen;
+    }
+    return floating ? chosen : gemm::Pipeline::fp16;
 }
 
 }  // namespace
 
 std::optional<gemm::Pipeline> pipeline_for(ggml_type type) {
-    if (is_host_float(type)) {
-        return gemm::Pipeline::fp16;
-    }
-    if (ggml_is_quantized(type) && ggml_get_type_traits(type)->to_float != nullptr) {
-        return options() && options()->precision == "fp16" ? gemm::Pipeline::fp16 : gemm::Pipeline::int8;
-    }
-    return std::nullopt;
+    const bool quantised = ggml_is_quantized(type) && ggml_get_type_traits(type)->to_float != nullptr;
+    return is_host_float(type) || quantised ? std::optional(chosen_pipeline(quantised)) : std::nullopt;
+}
+
+gemm::WeightsShape weights_shape(const ggml_tensor* weights) {
+    gemm::WeightsShape shape{static_cast<std::uint32_t>(weights->ne[1]), static_cast<std::uint32_t>(weights->ne[0]),
+                             *pipeline_for(weights->type)};
+    shape.rotated = options() && options()->rotate && !rockchip::info(info(shape.pipeline).input).floating;
+    return shape;
 }
 
 bool is_weight_matrix(const ggml_tensor* tensor) {

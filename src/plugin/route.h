@@ -28,6 +28,9 @@ Decision route_matmul(const ggml_tensor* node);
 // Pipeline for weights of this type, or nothing when the NPU has none for it. Depends on GGML_NPU_PRECISION.
 std::optional<gemm::Pipeline> pipeline_for(ggml_type type);
 
+// How a weight matrix of a type that has a pipeline lies on the device.
+gemm::WeightsShape weights_shape(const ggml_tensor* weights);
+
 // Whether a tensor of this type and shape can live in the NPU's weight buffers as a matmul operand.
 bool is_weight_matrix(const ggml_tensor* tensor);
 

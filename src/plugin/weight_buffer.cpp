@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/integers.h"
 #include "plugin/route.h"
 #include "plugin/tensors.h"
 
@@ -15,11 +16,6 @@ namespace {
 
 constexpr std::size_t alignment = 64;
 
-gemm::WeightsShape shape_of(const ggml_tensor* tensor) {
-    return {static_cast<std::uint32_t>(tensor->ne[1]), static_cast<std::uint32_t>(tensor->ne[0]),
-            *pipeline_for(tensor->type)};
-}
-
 // What the buffer knows about one tensor; tensor->extra points here.
 struct Slot {
     std::optional<ResidentTensor> resident;
@@ -28,9 +24,12 @@ struct Slot {
     std::size_t uploads = 0;
 };
 
+// A device may have several address spaces. ggml sees one range, of which nothing is ever read or
+// written, and each space holds a part of every tensor at the tensor's offset divided by the number of spaces.
 struct BufferContext {
     DeviceContext& device;
-    std::unique_ptr<device::Buffer> memory;
+    std::vector<std::unique_ptr<device::Buffer>> memory;  // one per space
+    std::byte* base = nullptr;
     std::deque<Slot> slots;  // addresses stay valid as it grows
 };
 
@@ -44,23 +43,27 @@ bool contains_nan(const std::uint16_t* halves, std::size_t count) {
 
 // Converts the slot's bytes into device memory. A failure leaves the slot unconverted, which graph_compute reports.
 void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot) {
-    const gemm::WeightsShape shape = shape_of(tensor);
+    const gemm::WeightsShape shape = weights_shape(tensor);
     const std::size_t row_bytes = ggml_row_size(tensor->type, tensor->ne[0]);
     const auto read = [&](std::uint32_t row, float* destination) {
         read_row(tensor, slot.original.data() + row * row_bytes, destination);
     };
-    const std::size_t offset = static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.memory->data());
-    const gemm::DeviceSpan span{context.memory.get(), offset,
-                                gemm::resident_bytes(shape, context.device.engine().chip())};
-    auto prepared = gemm::prepare_weights(shape, read, span, context.device.engine().chip());
+    const auto spaces = static_cast<std::uint32_t>(context.memory.size());
+    const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.base);
+    gemm::DeviceSpan span{{}, offset / spaces, gemm::resident_bytes(shape, context.device.engine().chip(), spaces)};
+    const std::size_t bytes = span.bytes * spaces;
+    for (const auto& memory : context.memory) {
+        span.buffers.push_back(memory.get());
+    }
+    auto prepared = gemm::prepare_weights(shape, read, std::move(span), context.device.engine().chip());
     if (!prepared) {
         GGML_LOG_ERROR("ggml-npu: weights %s: %s\n", tensor->name, prepared.error().message.c_str());
         return;
     }
     slot.resident = ResidentTensor{std::move(*prepared)};
-    context.device.statistics().add_resident(static_cast<std::ptrdiff_t>(span.bytes));
+    context.device.statistics().add_resident(static_cast<std::ptrdiff_t>(bytes));
     if (slot.uploads++ > 0) {
-        context.device.statistics().count_late_upload(span.bytes);
+        context.device.statistics().count_late_upload(bytes);
     }
     const bool reversible =
         tensor->type == GGML_TYPE_F16 &&
@@ -72,7 +75,8 @@ void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot
 
 void drop_resident(BufferContext& context, Slot& slot) {
     if (slot.resident) {
-        context.device.statistics().add_resident(-static_cast<std::ptrdiff_t>(slot.resident->weights.span.bytes));
+        const gemm::DeviceSpan& span = slot.resident->weights.span;
+        context.device.statistics().add_resident(-static_cast<std::ptrdiff_t>(span.bytes * span.buffers.size()));
         slot.resident.reset();
     }
 }
@@ -106,7 +110,7 @@ void buffer_free(ggml_backend_buffer_t buffer) {
     delete &context;
 }
 
-void* buffer_get_base(ggml_backend_buffer_t buffer) { return context_of(buffer).memory->data(); }
+void* buffer_get_base(ggml_backend_buffer_t buffer) { return context_of(buffer).base; }
 
 ggml_status buffer_init_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor) {
     if (tensor->view_src == nullptr) {
@@ -179,13 +183,18 @@ constexpr ggml_backend_buffer_i buffer_interface = {
 const char* type_get_name(ggml_backend_buffer_type_t) { return "NPU_REPACK"; }
 
 ggml_backend_buffer_t type_alloc_buffer(ggml_backend_buffer_type_t type, size_t size) {
-    auto memory = context_of(type).device().allocate(size);
-    if (!memory) {
-        GGML_LOG_ERROR("ggml-npu: %s\n", memory.error().message.c_str());
-        return nullptr;
+    device::Device& device = context_of(type).device();
+    auto context = std::make_unique<BufferContext>(context_of(type));
+    for (std::uint32_t space = 0; space < device.spaces(); ++space) {
+        auto memory = device.allocate(ceil_div<std::size_t>(size, device.spaces()), space);
+        if (!memory) {
+            GGML_LOG_ERROR("ggml-npu: %s\n", memory.error().message.c_str());
+            return nullptr;
+        }
+        context->memory.push_back(std::move(*memory));
     }
-    auto* context = new BufferContext{context_of(type), std::move(*memory), {}};
-    return ggml_backend_buffer_init(type, buffer_interface, context, size);
+    context->base = context->memory.front()->data();
+    return ggml_backend_buffer_init(type, buffer_interface, context.release(), size);
 }
 
 size_t type_get_alignment(ggml_backend_buffer_type_t) { return alignment; }
@@ -195,10 +204,14 @@ size_t type_get_max_size(ggml_backend_buffer_type_t) {
 }
 
 size_t type_get_alloc_size(ggml_backend_buffer_type_t type, const ggml_tensor* tensor) {
+    const gemm::Engine& engine = context_of(type).engine();
     const std::size_t plain = ggml_nbytes(tensor);  // ggml asks for at least this
-    return is_weight_matrix(tensor)
-               ? std::max(plain, gemm::resident_bytes(shape_of(tensor), context_of(type).engine().chip()))
-               : plain;
+    const std::size_t resident =
+        is_weight_matrix(tensor)
+            ? gemm::resident_bytes(weights_shape(tensor), engine.chip(), engine.spaces()) * engine.spaces()
+            : 0;
+    // Whole alignments in every space, so that a tensor's offset is one in each of them, too.
+    return align_up(std::max(plain, resident), alignment * engine.spaces());
 }
 
 bool type_is_host(ggml_backend_buffer_type_t) { return false; }  // so that loaders never bypass set_tensor

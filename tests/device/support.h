@@ -144,7 +144,7 @@ class Product {
         const auto matrix = [&](std::uint32_t rows) {
             std::vector<std::int8_t> values(std::size_t{rows} * k);
             for (std::int8_t& value : values) {
-                const std::uint32_t bits = random();
+                const auto bits = static_cast<std::uint32_t>(random());
                 value = bits % 8 == 0   ? std::int8_t{-128}
                         : bits % 8 == 1 ? std::int8_t{127}
                                         : static_cast<std::int8_t>(bits >> 8);

@@ -12,6 +12,7 @@
 
 #include "base/float_bits.h"
 #include "device/rknpu_device.h"
+#include "device/rocket_device.h"
 #include "sim/kernel_rknpu.h"
 
 namespace npu::gemm {
@@ -63,21 +64,27 @@ class EngineTest : public testing::Test {
         simulation.strict_sync = true;              // what was not handed over is not seen
         simulation.poison_before_each_kick = true;  // a register that a program forgets holds noise
         kernel_ = sim::make_simulated_kernel(simulation);
-        auto device = device::open_rknpu(*kernel_, *device::find_rknpu_node(*kernel_),
-                                         {.simulated = true, .chip = &rockchip::rk3588()});
+        auto device = simulation.driver == sim::Driver::rocket
+                          ? device::open_rocket(*kernel_, *device::find_rocket_node(*kernel_),
+                                                {.simulated = true, .chip = &rockchip::rk3588()})
+                          : device::open_rknpu(*kernel_, *device::find_rknpu_node(*kernel_),
+                                               {.simulated = true, .chip = &rockchip::rk3588()});
         ASSERT_TRUE(device) << device.error().message;
         device_ = std::move(*device);
         engine_ = std::make_unique<Engine>(*device_, options);
     }
 
-    Result<ResidentWeights> make_resident(const Matrix& w, Pipeline pipeline) {
-        const WeightsShape shape{w.rows, w.columns, pipeline};
-        const std::size_t bytes = resident_bytes(shape, engine_->chip());
-        NPU_ASSIGN(auto buffer, device_->allocate(bytes + 64));
-        buffers_.push_back(std::move(buffer));
+    Result<ResidentWeights> make_resident(const Matrix& w, Pipeline pipeline, bool rotated = false) {
+        const WeightsShape shape{w.rows, w.columns, pipeline, rotated};
+        DeviceSpan span{{}, 64, resident_bytes(shape, engine_->chip(), engine_->spaces())};
+        for (std::uint32_t space = 0; space < engine_->spaces(); ++space) {
+            NPU_ASSIGN(auto buffer, device_->allocate(span.bytes + 64, space));
+            span.buffers.push_back(buffer.get());
+            buffers_.push_back(std::move(buffer));
+        }
         return prepare_weights(
-            shape, [&](std::uint32_t row, float* out) { std::copy_n(w.row(row), w.columns, out); },
-            {buffers_.back().get(), 64, bytes}, engine_->chip());
+            shape, [&](std::uint32_t row, float* out) { std::copy_n(w.row(row), w.columns, out); }, span,
+            engine_->chip());
     }
 
     std::vector<float> multiply(const ResidentWeights& weights, const Matrix& x) {
@@ -361,6 +368,74 @@ TEST_F(EngineTest, ATeamOfHostThreadsGivesTheSameResult) {
         EXPECT_EQ(multiply(*together, x), expected) << pipeline_name(pipeline);
         EXPECT_EQ(regions, 3) << "activations, the NPU, results";
     }
+}
+
+struct PipelineError {
+    Pipeline pipeline;
+    bool rotated;
+    double bound;  // of the normalised error, for normally distributed operands
+};
+
+constexpr PipelineError pipeline_errors[] = {
+    {Pipeline::fp16, false, 1e-6}, {Pipeline::bf16, false, 2e-5},  {Pipeline::int8, false, 3e-4},
+    {Pipeline::int8, true, 3e-4},  {Pipeline::int8n, false, 3e-4}, {Pipeline::w4a8, false, 2e-2},
+    {Pipeline::w4a8, true, 2e-2},  {Pipeline::int4, false, 4e-2},  {Pipeline::int4, true, 4e-2}};
+
+sim::SimOptions mainline(std::uint32_t major, std::uint32_t minor) {
+    sim::SimOptions simulation;
+    simulation.driver = sim::Driver::rocket;
+    simulation.rocket = {major, minor};
+    return simulation;
+}
+
+TEST_F(EngineTest, EveryPipelineOnEveryDriverGivesTheSameResultAndARightOne) {
+    const Matrix x = Matrix::random(7, 1344, 41);    // three K tiles of 4 bits
+    const Matrix w = Matrix::random(200, 1344, 42);  // channels for three cores, the last group not full
+    for (const PipelineError& one : pipeline_errors) {
+        std::vector<float> first;
+        for (const sim::SimOptions& simulation : {sim::SimOptions{}, mainline(0, 0), mainline(1, 5)}) {
+            open({}, simulation);
+            const auto weights = make_resident(w, one.pipeline, one.rotated);
+            ASSERT_TRUE(weights) << weights.error().message;
+            const std::vector<float> y = multiply(*weights, x);
+            const double error = normalised_error(x, w, y);
+            EXPECT_LT(error, one.bound) << pipeline_name(one.pipeline);
+            EXPECT_GT(error, one.bound / 1000) << pipeline_name(one.pipeline) << ": the bound says something";
+            if (first.empty()) {
+                first = y;
+            }
+            EXPECT_EQ(y, first) << pipeline_name(one.pipeline);
+        }
+    }
+}
+
+TEST_F(EngineTest, ARowOfEveryPipelineIsTheSameAloneAndInAnyBatch) {
+    const Matrix x = Matrix::random(70, 1344, 43);
+    const Matrix w = Matrix::random(100, 1344, 44);
+    for (const PipelineError& one : pipeline_errors) {
+        open();
+        const auto weights = make_resident(w, one.pipeline, one.rotated);
+        ASSERT_TRUE(weights);
+        const std::vector<float> together = multiply(*weights, x);
+        for (const std::uint32_t row : {0U, 33U, 69U}) {
+            Matrix alone{1, x.columns, {x.row(row), x.row(row) + x.columns}};
+            const std::vector<float> y = multiply(*weights, alone);
+            EXPECT_TRUE(std::equal(y.begin(), y.end(), together.begin() + row * 100)) << pipeline_name(one.pipeline);
+        }
+    }
+}
+
+TEST_F(EngineTest, RotationHelpsRowsWithOutliers) {
+    Matrix x = Matrix::random(5, 1024, 45);
+    for (std::uint32_t row = 0; row < x.rows; ++row) {
+        x.values[row * 1024 + 100] = 60;
+    }
+    const Matrix w = Matrix::random(64, 1024, 46);
+    open();
+    const auto plain = make_resident(w, Pipeline::int8);
+    const auto rotated = make_resident(w, Pipeline::int8, true);
+    ASSERT_TRUE(plain && rotated);
+    EXPECT_LT(normalised_error(x, w, multiply(*rotated, x)) * 3, normalised_error(x, w, multiply(*plain, x)));
 }
 
 TEST_F(EngineTest, AnExhaustedDeviceIsAnErrorThatSaysWhatToDo) {
