@@ -138,6 +138,16 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
     return weights;
 }
 
+std::vector<ResidentTile> resident_tiles(const ResidentWeights& weights, const Slice& slice,
+                                         const rockchip::ChipProfile& chip) {
+    const std::byte* base = weights.span.buffers[slice.space]->data() + weights.span.offset;
+    std::vector<ResidentTile> resident;
+    for (const Tile& tile : tiles_of(k_tiles(weights.shape, chip), info(weights.shape.pipeline).input, slice.count)) {
+        resident.push_back({tile.range, base + tile.offset});
+    }
+    return resident;
+}
+
 std::vector<std::uint16_t> read_back_fp16(const ResidentWeights& weights, const rockchip::ChipProfile& chip) {
     const WeightsShape& shape = weights.shape;
     const std::vector<compile::KTile> ranges = k_tiles(shape, chip);

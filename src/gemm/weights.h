@@ -66,6 +66,14 @@ using RowReader = std::function<void(std::uint32_t row, float* destination)>;
 Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowReader& read_row, DeviceSpan span,
                                         const rockchip::ChipProfile& chip);
 
+// One K tile of one slice, where it lies in memory.
+struct ResidentTile {
+    compile::KTile range;
+    const std::byte* data = nullptr;
+};
+std::vector<ResidentTile> resident_tiles(const ResidentWeights& weights, const Slice& slice,
+                                         const rockchip::ChipProfile& chip);
+
 // The inverse for the fp16 pipeline: halves of all rows, [N][K], with scales undone. Exact when the weights were
 // halves to begin with (NaN payloads excepted).
 std::vector<std::uint16_t> read_back_fp16(const ResidentWeights& weights, const rockchip::ChipProfile& chip);

@@ -13,6 +13,7 @@
 #include "base/float_bits.h"
 #include "device/rknpu_device.h"
 #include "device/rocket_device.h"
+#include "gemm/cpu_path.h"
 #include "sim/kernel_rknpu.h"
 
 namespace npu::gemm {
@@ -421,6 +422,31 @@ TEST_F(EngineTest, ARowOfEveryPipelineIsTheSameAloneAndInAnyBatch) {
             Matrix alone{1, x.columns, {x.row(row), x.row(row) + x.columns}};
             const std::vector<float> y = multiply(*weights, alone);
             EXPECT_TRUE(std::equal(y.begin(), y.end(), together.begin() + row * 100)) << pipeline_name(one.pipeline);
+        }
+    }
+}
+
+TEST_F(EngineTest, TheCpuGivesTheNpusResultFromTheSameTiles) {
+    const Matrix x = Matrix::random(5, 1344, 47);
+    const Matrix w = Matrix::random(200, 1344, 48);
+    for (const sim::SimOptions& simulation : {sim::SimOptions{}, mainline(0, 0)}) {
+        for (const PipelineError& one : pipeline_errors) {
+            open({}, simulation);
+            const auto weights = make_resident(w, one.pipeline, one.rotated);
+            ASSERT_TRUE(weights);
+            std::vector<float> y(std::size_t{5} * 200, NAN);
+            const auto done = multiply_resident_on_cpu(*weights, {x.values.data(), x.columns, x.rows}, {y.data(), 200},
+                                                       engine_->chip(), work_alone);
+            if (!runs_on_cpu(one.pipeline)) {
+                ASSERT_FALSE(done);
+                EXPECT_NE(done.error().message.find(pipeline_name(one.pipeline)), std::string::npos);
+                continue;
+            }
+            ASSERT_TRUE(done) << done.error().message;
+            std::vector<float> expected = multiply(*weights, x);
+            EXPECT_EQ(y, expected) << pipeline_name(one.pipeline);
+            expected[7] = std::nextafter(expected[7], 1000.0F);  // the control
+            EXPECT_NE(y, expected);
         }
     }
 }

@@ -1,0 +1,111 @@
+#include "gemm/cpu_path.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/integers.h"
+#include "gemm/four_bits.h"
+#include "gemm/hadamard.h"
+#include "gemm/kernels.h"
+#include "gemm/quantise.h"
+
+namespace npu::gemm {
+
+namespace {
+
+// The values that the array would multiply, as int8, and the scale of each row.
+struct Quantised {
+    std::vector<std::int8_t> values;
+    std::vector<float> scales;
+};
+
+void quantise_like_the_array(const WeightsShape& shape, const float* row, std::int8_t* values, float* scale) {
+    if (shape.pipeline == Pipeline::int8) {
+        *scale = quantise_int8(row, shape.k, values);
+        return;
+    }
+    const std::size_t bytes = (shape.k + 1) / 2;
+    std::vector<std::byte> high(bytes);
+    std::vector<std::byte> low(bytes);
+    const bool split = shape.pipeline == Pipeline::w4a8;
+    *scale = split ? quantise_split(row, shape.k, high.data(), low.data()) : quantise_int4(row, shape.k, low.data());
+    for (std::uint32_t k = 0; k < shape.k; ++k) {
+        const int upper = split ? nibble(high.data(), k) : 0;
+        values[k] = static_cast<std::int8_t>(16 * upper + nibble(low.data(), k));
+    }
+}
+
+Quantised quantise(const WeightsShape& shape, RowsView x) {
+    Quantised quantised{std::vector<std::int8_t>(std::size_t{x.rows} * shape.k), std::vector<float>(x.rows)};
+    std::vector<float> row(shape.k);
+    for (std::uint32_t m = 0; m < x.rows; ++m) {
+        std::copy_n(x.data + m * x.stride, shape.k, row.begin());
+        if (shape.rotated) {
+            rotate(row.data(), shape.k, hadamard_block(shape.k));
+        }
+        quantise_like_the_array(shape, row.data(), quantised.values.data() + std::size_t{m} * shape.k,
+                                &quantised.scales[m]);
+    }
+    return quantised;
+}
+
+// Calls the kernel for shares of the slice's kernel groups.
+void multiply_groups(const WeightTiles& weights, const QuantisedRows& x, TargetView y, const Team& team) {
+    const std::uint32_t groups = ceil_div(weights.n, kernels_per_group(weights));
+    team([&](unsigned index, unsigned count) {
+        const auto first = static_cast<std::uint32_t>(std::uint64_t{groups} * index / count);
+        const auto last = static_cast<std::uint32_t>(std::uint64_t{groups} * (index + 1) / count);
+        if (first != last) {
+            multiply_on_cpu(weights, first, last - first, x, y);
+        }
+    });
+}
+
+}  // namespace
+
+bool runs_on_cpu(Pipeline pipeline) {
+    return pipeline == Pipeline::int8 || pipeline == Pipeline::w4a8 || pipeline == Pipeline::int4;
+}
+
+Result<void> multiply_resident_on_cpu(const ResidentWeights& weights, RowsView x, TargetView y,
+                                      const rockchip::ChipProfile& chip, const Team& team) {
+    const WeightsShape& shape = weights.shape;
+    if (!runs_on_cpu(shape.pipeline)) {
+        return make_error(ErrorCode::unsupported,
+                          "%s weights are multiplied on the NPU only: int8, w4a8 and int4 run "
+                          "on the CPU, too",
+                          pipeline_name(shape.pipeline));
+    }
+    const Quantised quantised = quantise(shape, x);
+    const std::vector<float> ones(x.rows, 1.0F);
+    for (const Slice& slice : slices(shape, static_cast<std::uint32_t>(weights.span.buffers.size()))) {
+        std::vector<WeightTile> tiles;
+        for (const ResidentTile& tile : resident_tiles(weights, slice, chip)) {
+            tiles.push_back({tile.data, tile.range.k0, tile.range.k});
+        }
+        const float* scales = weights.scales.data() + slice.first;
+        const rockchip::Precision precision = info(shape.pipeline).input;
+        const TargetView target{y.data + slice.first, y.stride};
+        if (!info(shape.pipeline).scale_per_tile) {
+            multiply_groups({precision, slice.count, shape.k, tiles, scales},
+                            {quantised.values.data(), shape.k, x.rows, quantised.scales.data()}, target, team);
+            continue;
+        }
+        std::vector<float> sums(std::size_t{x.rows} * slice.count, 0.0F);
+        std::vector<float> partial(sums.size());
+        for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
+            multiply_groups(
+                {precision, slice.count, shape.k, std::span(tiles).subspan(tile, 1), scales + tile * shape.n},
+                {quantised.values.data(), shape.k, x.rows, ones.data()}, {partial.data(), slice.count}, team);
+            std::transform(sums.begin(), sums.end(), partial.begin(), sums.begin(), std::plus<>());
+        }
+        for (std::uint32_t m = 0; m < x.rows; ++m) {
+            for (std::uint32_t i = 0; i < slice.count; ++i) {
+                target.data[m * target.stride + i] = sums[std::size_t{m} * slice.count + i] * quantised.scales[m];
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace npu::gemm
