@@ -90,6 +90,15 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
     return weights;
 }
 
+std::vector<WeightTile> resident_tiles(const ResidentWeights& weights, const rockchip::ChipProfile& chip) {
+    std::vector<WeightTile> tiles;
+    for (const Tile& tile : tiles_of(weights.shape, chip)) {
+        const std::byte* data = weights.span.buffer->data() + weights.span.offset + tile.offset;
+        tiles.push_back({data, tile.range.k0, tile.range.k});
+    }
+    return tiles;
+}
+
 std::vector<std::uint16_t> read_back_fp16(const ResidentWeights& weights, const rockchip::ChipProfile& chip) {
     const auto [n, k, pipeline] = weights.shape;
     std::vector<std::uint16_t> halves(std::size_t{n} * k);

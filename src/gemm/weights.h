@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "compile/plan.h"
 #include "device/device.h"
+#include "gemm/kernels.h"
 #include "gemm/quantise.h"
 #include "rockchip/chip.h"
 
@@ -52,6 +53,9 @@ using RowReader = std::function<void(std::uint32_t row, float* destination)>;
 // Converts and writes the weights into `span` (at least resident_bytes long) and hands it to the device.
 Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowReader& read_row, DeviceSpan span,
                                         const rockchip::ChipProfile& chip);
+
+// Where the K tiles of resident weights lie: what the CPU multiplies from, too. Valid as long as the span's buffer.
+std::vector<WeightTile> resident_tiles(const ResidentWeights& weights, const rockchip::ChipProfile& chip);
 
 // The inverse for the fp16 pipeline: halves of all rows, [N][K], with scales undone. Exact when the weights were
 // halves to begin with (NaN payloads excepted).
