@@ -79,10 +79,7 @@ Result<void> multiply_resident_on_cpu(const ResidentWeights& weights, RowsView x
     const Quantised quantised = quantise(shape, x);
     const std::vector<float> ones(x.rows, 1.0F);
     for (const Slice& slice : slices(shape, static_cast<std::uint32_t>(weights.span.buffers.size()))) {
-        std::vector<WeightTile> tiles;
-        for (const ResidentTile& tile : resident_tiles(weights, slice, chip)) {
-            tiles.push_back({tile.data, tile.range.k0, tile.range.k});
-        }
+        const std::vector<WeightTile> tiles = resident_tiles(weights, slice, chip);
         const float* scales = weights.scales.data() + slice.first;
         const rockchip::Precision precision = info(shape.pipeline).input;
         const TargetView target{y.data + slice.first, y.stride};

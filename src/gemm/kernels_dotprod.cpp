@@ -1,15 +1,14 @@
 #include "gemm/kernels_dotprod.h"
 
-#if defined(__aarch64__)
+// Clang 14 knows the intrinsic only where the whole file may use the instruction.
+#if defined(__aarch64__) && (!defined(__clang__) || defined(__ARM_FEATURE_DOTPROD))
 
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 
 #include "gemm/cpu_multiplication.h"
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
-#else
+#if !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC target("arch=armv8.2-a+dotprod")
 #endif
@@ -107,9 +106,7 @@ bool has_dotprod() {
 
 }  // namespace npu::gemm
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
+#if !defined(__clang__)
 #pragma GCC pop_options
 #endif
 
@@ -122,7 +119,7 @@ namespace npu::gemm {
 bool has_dotprod() { return false; }
 
 void multiply_with_dotprod(const WeightTiles&, std::uint32_t, std::uint32_t, QuantisedRows, TargetView) {
-    assert(false && "no SDOT on this architecture");
+    assert(false && "no SDOT in this build");
 }
 
 }  // namespace npu::gemm

@@ -1,9 +1,9 @@
 // A handful of rows times resident tiles: the Highway version of multiply_on_cpu.
 //
-// The work is a read of the weights, once and in their order as nearly as can be. A group is G kernels by all channels
-// of a K tile; a block of it holds 32 channels of all G kernels. A pass takes two cache lines of each block (four kernels
-// of int8, eight of int4), keeps their sums in registers from the first block to the last, and fetches the two lines
-// that the next pass takes, because no hardware follows two lines in every sixteen.
+// The work is a read of the weights, once and in the order in which they lie, because that is the order in which hardware
+// fetches ahead. A group is G kernels by all channels of a K tile, and comes block by block: 32 channels of all G kernels
+// in 1024 bytes. So it is the activations of a block that stay in registers, and the sums of all kernels wait in the
+// nearest cache, each as a vector that is added across its lanes when the tile is done.
 #include <cassert>
 
 #include "gemm/cpu_multiplication.h"
@@ -25,23 +25,25 @@ namespace npu::gemm::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr std::size_t block_channels = 32;
 using Wide = hn::CappedTag<std::int16_t, 16>;
 using Sums = hn::RepartitionToWide<Wide>;
 using VecWide = hn::VFromD<Wide>;
 using VecSums = hn::VFromD<Sums>;
 
+constexpr std::size_t block_bytes = 1024;
+constexpr std::size_t prefetch_bytes = 4 * block_bytes;
+constexpr std::size_t vectors_per_block = channels_per_block / hn::MaxLanes(Wide());
+
+// The formats deliver a kernel's part of a block as vectors of int16, in the order of the prepared activations.
 struct Int8Blocks {
     static constexpr std::size_t kernels = 32;
     static constexpr std::size_t kernel_bytes = 32;
 
-    // Calls `add` with vectors of weights and where the activations that belong to them lie in a block.
-    template <class Add>
-    static HWY_INLINE void ForEach(const std::byte* kernel, const Add& add) {
+    static HWY_INLINE void Load(const std::byte* kernel, VecWide (&weights)[vectors_per_block]) {
         const hn::Rebind<std::int8_t, Wide> d8;
-        const auto* weights = reinterpret_cast<const std::int8_t*>(kernel);
-        for (std::size_t i = 0; i < block_channels; i += hn::Lanes(Wide())) {
-            add(hn::PromoteTo(Wide(), hn::LoadU(d8, weights + i)), i);
+        for (std::size_t i = 0; i < vectors_per_block; ++i) {
+            const auto* from = reinterpret_cast<const std::int8_t*>(kernel) + i * hn::MaxLanes(Wide());
+            weights[i] = hn::PromoteTo(Wide(), hn::LoadU(d8, from));
         }
     }
 };
@@ -50,50 +52,41 @@ struct Int4Blocks {
     static constexpr std::size_t kernels = 64;
     static constexpr std::size_t kernel_bytes = 16;
 
-    template <class Add>
-    static HWY_INLINE void ForEach(const std::byte* kernel, const Add& add) {
+    static HWY_INLINE void Load(const std::byte* kernel, VecWide (&weights)[vectors_per_block]) {
         const hn::Rebind<std::int8_t, Wide> d8;
-        const auto* weights = reinterpret_cast<const std::int8_t*>(kernel);
-        for (std::size_t i = 0; i < kernel_bytes; i += hn::Lanes(Wide())) {
-            const auto both = hn::PromoteTo(Wide(), hn::LoadU(d8, weights + i));
-            add(hn::ShiftRight<12>(hn::ShiftLeft<12>(both)), i);
-            add(hn::ShiftRight<4>(both), block_channels / 2 + i);
+        constexpr std::size_t half = vectors_per_block / 2;
+        for (std::size_t i = 0; i < half; ++i) {
+            const auto* from = reinterpret_cast<const std::int8_t*>(kernel) + i * hn::MaxLanes(Wide());
+            const auto both = hn::PromoteTo(Wide(), hn::LoadU(d8, from));
+            weights[i] = hn::ShiftRight<12>(hn::ShiftLeft<12>(both));
+            weights[half + i] = hn::ShiftRight<4>(both);
         }
     }
 };
 
-// `together` kernels from `first` on by `rows` rows of x, over all blocks. The addresses `ahead` bytes further on are
-// fetched on the way.
-template <class Blocks, std::size_t together, std::size_t rows>
-HWY_INLINE void Pass(const std::byte* first, std::size_t blocks, const std::int16_t* x, std::size_t x_stride,
-                     std::ptrdiff_t ahead, std::int32_t* sums) {
-    constexpr std::size_t block_bytes = Blocks::kernels * Blocks::kernel_bytes;
-    // Pairs of int16 products fit int32: each has at most 30 bits. The second stays zero where one instruction adds pairs.
-    VecSums first_sums[together][rows];
-    VecSums second_sums[together][rows];
-    for (std::size_t kernel = 0; kernel < together; ++kernel) {
-        for (std::size_t row = 0; row < rows; ++row) {
-            first_sums[kernel][row] = second_sums[kernel][row] = hn::Zero(Sums());
+// Adds the products of one block and `rows` rows of x to sums[row][kernel], each a vector.
+template <class Blocks, std::size_t rows>
+HWY_INLINE void AddBlock(const std::byte* block, const std::int16_t* x, std::size_t x_stride, std::int32_t* sums) {
+    const Sums d;
+    constexpr std::size_t lanes = hn::MaxLanes(Sums());
+    VecWide activations[rows][vectors_per_block];
+    for (std::size_t row = 0; row < rows; ++row) {
+        for (std::size_t i = 0; i < vectors_per_block; ++i) {
+            activations[row][i] = hn::LoadU(Wide(), x + row * x_stride + i * hn::MaxLanes(Wide()));
         }
     }
-    for (std::size_t block = 0; block < blocks; ++block, first += block_bytes, x += block_channels) {
-        for (std::size_t line = 0; line < together * Blocks::kernel_bytes; line += 64) {
-            hwy::Prefetch(first + ahead + line);
-        }
-        for (std::size_t kernel = 0; kernel < together; ++kernel) {
-            Blocks::ForEach(first + kernel * Blocks::kernel_bytes, [&](VecWide weights, std::size_t at) HWY_ATTR {
-                for (std::size_t row = 0; row < rows; ++row) {
-                    first_sums[kernel][row] =
-                        hn::ReorderWidenMulAccumulate(Sums(), weights, hn::LoadU(Wide(), x + row * x_stride + at),
-                                                      first_sums[kernel][row], second_sums[kernel][row]);
-                }
-            });
-        }
-    }
-    for (std::size_t kernel = 0; kernel < together; ++kernel) {
+    for (std::size_t kernel = 0; kernel < Blocks::kernels; ++kernel, block += Blocks::kernel_bytes, sums += lanes) {
+        VecWide weights[vectors_per_block];
+        Blocks::Load(block, weights);
         for (std::size_t row = 0; row < rows; ++row) {
-            sums[row * Blocks::kernels + kernel] =
-                hn::GetLane(hn::SumOfLanes(Sums(), hn::Add(first_sums[kernel][row], second_sums[kernel][row])));
+            // Where one instruction adds pairs of products the second stays zero. A product has at most 15 bits.
+            VecSums first = hn::Zero(d);
+            VecSums second = hn::Zero(d);
+            for (std::size_t i = 0; i < vectors_per_block; ++i) {
+                first = hn::ReorderWidenMulAccumulate(d, weights[i], activations[row][i], first, second);
+            }
+            std::int32_t* sum = sums + row * Blocks::kernels * lanes;
+            hn::Store(hn::Add(hn::Load(d, sum), hn::Add(first, second)), d, sum);
         }
     }
 }
@@ -103,35 +96,31 @@ HWY_INLINE void Pass(const std::byte* first, std::size_t blocks, const std::int1
 template <class Blocks>
 HWY_INLINE void GroupSums(const std::byte* group, std::size_t blocks, const std::int16_t* x, std::size_t x_stride,
                           std::size_t rows, std::int32_t* sums) {
-    constexpr std::size_t together = 128 / Blocks::kernel_bytes;
-    constexpr std::size_t half = together / 2;
-    constexpr std::size_t quarter = together / 4;
-    constexpr auto group_kernel_bytes = static_cast<std::ptrdiff_t>(Blocks::kernels * Blocks::kernel_bytes);
-    for (std::size_t kernel = 0; kernel < Blocks::kernels; kernel += together) {
-        const std::byte* first = group + kernel * Blocks::kernel_bytes;
-        // After the last pass comes the next group, which follows this one.
-        const std::ptrdiff_t ahead = kernel + together < Blocks::kernels
-                                         ? 128
-                                         : group_kernel_bytes * (static_cast<std::ptrdiff_t>(blocks) - 1) + 128;
+    const Sums d;
+    constexpr std::size_t lanes = hn::MaxLanes(Sums());
+    alignas(64) std::int32_t vectors[most_rows_at_once * Blocks::kernels * lanes];
+    std::fill_n(vectors, rows * Blocks::kernels * lanes, 0);
+    for (std::size_t block = 0; block < blocks; ++block, group += block_bytes, x += channels_per_block) {
+        for (std::size_t line = 0; line < block_bytes; line += 64) {
+            hwy::Prefetch(group + prefetch_bytes + line);
+        }
         std::size_t row = 0;
-        for (; row + 4 <= rows; row += 4) {
-            for (std::size_t i = 0; i < together; i += quarter) {
-                Pass<Blocks, quarter, 4>(first + i * Blocks::kernel_bytes, blocks, x + row * x_stride, x_stride, ahead,
-                                         sums + row * Blocks::kernels + kernel + i);
-            }
+        const auto add = [&](auto add_rows, std::size_t count) HWY_ATTR {
+            add_rows(group, x + row * x_stride, x_stride, vectors + row * Blocks::kernels * lanes);
+            row += count;
+        };
+        while (row + 4 <= rows) {
+            add(AddBlock<Blocks, 4>, 4);
         }
-        for (; row + 2 <= rows; row += 2) {
-            for (std::size_t i = 0; i < together; i += half) {
-                Pass<Blocks, half, 2>(first + i * Blocks::kernel_bytes, blocks, x + row * x_stride, x_stride, ahead,
-                                      sums + row * Blocks::kernels + kernel + i);
-            }
+        switch (rows - row) {
+            case 3: add(AddBlock<Blocks, 3>, 3); break;
+            case 2: add(AddBlock<Blocks, 2>, 2); break;
+            case 1: add(AddBlock<Blocks, 1>, 1); break;
+            default: break;
         }
-        for (; row < rows; ++row) {
-            for (std::size_t i = 0; i < together; i += 4) {
-                Pass<Blocks, 4, 1>(first + i * Blocks::kernel_bytes, blocks, x + row * x_stride, x_stride, ahead,
-                                   sums + row * Blocks::kernels + kernel + i);
-            }
-        }
+    }
+    for (std::size_t i = 0; i < rows * Blocks::kernels; ++i) {
+        sums[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, vectors + i * lanes)));
     }
 }
 

@@ -13,6 +13,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "gemm/kernels_tile.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 // foreach_target.h comes first, then:
 #include <hwy/highway.h>
@@ -24,7 +25,9 @@ namespace npu::gemm::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr std::uint32_t rows_together = 4;  // their atoms fill a cache line
+constexpr std::uint32_t rows_per_line = 4;   // their atoms fill a cache line
+constexpr std::uint32_t rows_together = 16;  // found again in the second-level cache when they are converted
+constexpr std::uint32_t strip_atoms = 16;
 
 // Converted by multiplication with `factor`; where `mask` is zero the result is zero whatever the row holds.
 struct RowConversion {
@@ -172,66 +175,73 @@ struct ToHalf {
     }
 };
 
-// Writes every atom of the rows of one vector; `target` is the first atom of the first row.
-template <class To, class D>
-HWY_INLINE void TileRows(D d, const RowConversion* conversion, std::uint32_t k, std::uint32_t atoms,
-                         std::size_t atom_stride, std::byte* target) {
-    constexpr std::uint32_t rows = RowsInVector<D>::rows;
-    const RowsInVector<D> whole(conversion);
+// Every atom of one row.
+template <class To>
+HWY_INLINE void TileRow(const RowConversion& conversion, std::uint32_t k, std::uint32_t atoms, std::size_t atom_stride,
+                        std::byte* target) {
+    const hn::CappedTag<float, 4> d;
+    using Rows = RowsInVector<hn::CappedTag<float, 4>>;
+    const Rows row(&conversion);
     const std::uint32_t whole_atoms = k / To::channels_per_atom;
     std::uint32_t atom = 0;
     for (; atom < whole_atoms; ++atom) {
-        To::StoreAtoms(d, whole, std::size_t{atom} * To::channels_per_atom, target + atom * atom_stride);
+        To::StoreAtoms(d, row, std::size_t{atom} * To::channels_per_atom, target + atom * atom_stride);
     }
     if (k % To::channels_per_atom != 0) {
-        float rest[rows][To::channels_per_atom] = {};
-        RowConversion last[rows];
-        for (std::uint32_t row = 0; row < rows; ++row) {
-            std::copy(conversion[row].data + whole_atoms * To::channels_per_atom, conversion[row].data + k, rest[row]);
-            last[row] = {rest[row], conversion[row].factor, conversion[row].mask};
-        }
-        To::StoreAtoms(d, RowsInVector<D>(last), 0, target + atom * atom_stride);
+        float rest[To::channels_per_atom] = {};
+        std::copy(conversion.data + whole_atoms * To::channels_per_atom, conversion.data + k, rest);
+        const RowConversion last{rest, conversion.factor, conversion.mask};
+        To::StoreAtoms(d, Rows(&last), 0, target + atom * atom_stride);
         ++atom;
     }
     for (; atom < atoms; ++atom) {
-        std::memset(target + atom * atom_stride, 0, std::size_t{rows} * rockchip::atom_bytes);
+        std::memset(target + atom * atom_stride, 0, rockchip::atom_bytes);
     }
 }
 
-// Both halves of a cache line are written one after the other, so that it leaves the core once.
+// Atoms [begin, end) of four rows. The vectors of a cache line are written one after the other, so that it leaves the
+// core once.
 template <class To>
-HWY_INLINE void TileFourRows(const RowConversion* conversion, std::uint32_t k, std::uint32_t atoms,
-                             std::size_t atom_stride, std::byte* target) {
+HWY_INLINE void TileLines(const RowConversion* conversion, std::uint32_t begin, std::uint32_t end,
+                          std::size_t atom_stride, std::byte* target) {
     using D = hn::CappedTag<float, 8>;
     using Rows = RowsInVector<D>;
-    const D d;
-    constexpr std::size_t vectors = rows_together / Rows::rows;
     constexpr std::size_t vector_bytes = std::size_t{Rows::rows} * rockchip::atom_bytes;
-    const std::uint32_t whole_atoms = k / To::channels_per_atom;
+    constexpr std::size_t next_line = std::size_t{rows_per_line} * rockchip::atom_bytes;  // after this strip
+    const D d;
     const Rows first(conversion);
     const Rows second(conversion + Rows::rows);
-    const Rows third(conversion + (vectors == 4 ? 2 : 0));
-    const Rows fourth(conversion + (vectors == 4 ? 3 : 0));
-    for (std::uint32_t atom = 0; atom < whole_atoms; ++atom) {
+    for (std::uint32_t atom = begin; atom < end; ++atom) {
         const std::size_t channel = std::size_t{atom} * To::channels_per_atom;
         std::byte* line = target + atom * atom_stride;
+        hwy::Prefetch(line + next_line);
         To::StoreAtoms(d, first, channel, line);
         To::StoreAtoms(d, second, channel, line + vector_bytes);
-        if constexpr (vectors == 4) {
-            To::StoreAtoms(d, third, channel, line + 2 * vector_bytes);
-            To::StoreAtoms(d, fourth, channel, line + 3 * vector_bytes);
+        if constexpr (Rows::rows == 1) {
+            To::StoreAtoms(d, Rows(conversion + 2), channel, line + 2 * vector_bytes);
+            To::StoreAtoms(d, Rows(conversion + 3), channel, line + 3 * vector_bytes);
+        }
+    }
+}
+
+// Rows that begin on a cache line, in strips of atoms: the pages of a strip are few enough to be remembered until all
+// rows have been there.
+template <class To>
+HWY_INLINE void TileStrips(const RowConversion* conversion, std::uint32_t rows, std::uint32_t k, std::uint32_t atoms,
+                           std::size_t atom_stride, std::byte* target) {
+    const std::uint32_t whole_atoms = k / To::channels_per_atom;
+    for (std::uint32_t atom = 0; atom < whole_atoms; atom += strip_atoms) {
+        const std::uint32_t end = std::min(atom + strip_atoms, whole_atoms);
+        for (std::uint32_t row = 0; row < rows; row += rows_per_line) {
+            TileLines<To>(conversion + row, atom, end, atom_stride, target + std::size_t{row} * rockchip::atom_bytes);
         }
     }
     // What remains of K, and the padding.
     const std::uint32_t done = whole_atoms * To::channels_per_atom;
-    for (std::uint32_t row = 0; row < rows_together; row += Rows::rows) {
-        RowConversion rest[Rows::rows];
-        for (std::uint32_t i = 0; i < Rows::rows; ++i) {
-            rest[i] = conversion[row + i];
-            rest[i].data += done;
-        }
-        TileRows<To>(d, rest, k - done, atoms - whole_atoms, atom_stride,
-                     target + whole_atoms * atom_stride + std::size_t{row} * rockchip::atom_bytes);
+    for (std::uint32_t row = 0; row < rows; ++row) {
+        const RowConversion rest{conversion[row].data + done, conversion[row].factor, conversion[row].mask};
+        TileRow<To>(rest, k - done, atoms - whole_atoms, atom_stride,
+                    target + whole_atoms * atom_stride + std::size_t{row} * rockchip::atom_bytes);
     }
 }
 
@@ -242,9 +252,10 @@ HWY_INLINE void Tile(const compile::FeatureLayout& layout, RowsView x, std::uint
     const std::size_t atom_stride = std::size_t{layout.rows} * rockchip::atom_bytes;
     std::uint32_t row = 0;
     while (row < x.rows) {
-        // Up to a row of the layout that begins a cache line, row by row.
-        const bool aligned = (first + row) % rows_together == 0 && row + rows_together <= x.rows;
-        const std::uint32_t rows = aligned ? rows_together : 1;
+        // One by one up to a row whose atoms begin cache lines, and after the last four that fill them.
+        const bool aligned = (first + row) % rows_per_line == 0 && row + rows_per_line <= x.rows;
+        const std::uint32_t rows =
+            aligned ? std::min(rows_together, (x.rows - row) / rows_per_line * rows_per_line) : 1;
         RowConversion conversion[rows_together];
         for (std::uint32_t i = 0; i < rows; ++i) {
             const float* data = x.data + (row + i) * x.stride;
@@ -252,9 +263,9 @@ HWY_INLINE void Tile(const compile::FeatureLayout& layout, RowsView x, std::uint
         }
         std::byte* target = device + layout.offset(first + row, 0);
         if (aligned) {
-            TileFourRows<To>(conversion, k, atoms, atom_stride, target);
+            TileStrips<To>(conversion, rows, k, atoms, atom_stride, target);
         } else {
-            TileRows<To>(hn::CappedTag<float, 4>(), conversion, k, atoms, atom_stride, target);
+            TileRow<To>(conversion[0], k, atoms, atom_stride, target);
         }
         row += rows;
     }

@@ -1,7 +1,8 @@
 // Results to float rows: the Highway version of scale_and_untile.
 //
-// A surface (all rows of one atom of channels) is read for rows_together rows before the next, so that reads stay on few
-// pages, and surfaces_together of them before the rows go on, so that the result is written in whole cache lines.
+// The unit of work is a square of four rows by four surfaces (a surface is all rows of one atom of channels): a cache line
+// of each surface is read and, where a surface has four channels, a line of each row written. Squares follow each other
+// down the rows in a strip of surfaces, so that both matrices are used in runs of several lines.
 #include <algorithm>
 #include <cassert>
 
@@ -10,6 +11,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "gemm/kernels_untile.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 // foreach_target.h comes first, then:
 #include <hwy/highway.h>
@@ -21,22 +23,28 @@ namespace npu::gemm::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr std::uint32_t rows_together = 16;
-constexpr std::uint32_t surfaces_together = 16;
+constexpr std::uint32_t square = 4;
+constexpr std::uint32_t strip_surfaces = 16;
+constexpr std::uint32_t prefetch_rows =
+    8;  // a surface's next lines lie behind many other surfaces' lines: ask for them
 
 using Tiles = std::span<const std::byte* const>;
 
-// Each policy adds what lies at `offset` of every tile and returns it as the floats of one vector.
+// Each policy adds the tiles' elements in its own way: it loads a vector of sums from one tile, adds one from the next,
+// and turns the sum to floats.
 struct FromInt32 {
     static constexpr std::uint32_t channels_per_atom = 4;
 
     template <class D>
-    static HWY_INLINE hn::VFromD<D> Sum(D d, Tiles tiles, std::size_t offset) {
-        const hn::RebindToSigned<D> di;
-        auto sum = hn::LoadU(di, reinterpret_cast<const std::int32_t*>(tiles[0] + offset));
-        for (std::size_t i = 1; i < tiles.size(); ++i) {
-            sum = hn::Add(sum, hn::LoadU(di, reinterpret_cast<const std::int32_t*>(tiles[i] + offset)));
-        }
+    static HWY_INLINE auto First(D /*d*/, const std::byte* from) {
+        return hn::LoadU(hn::RebindToSigned<D>(), reinterpret_cast<const std::int32_t*>(from));
+    }
+    template <class D, class V>
+    static HWY_INLINE V Next(D d, V sum, const std::byte* from) {
+        return hn::Add(sum, First(d, from));
+    }
+    template <class D, class V>
+    static HWY_INLINE hn::VFromD<D> ToFloat(D d, V sum) {
         return hn::ConvertTo(d, sum);
     }
 };
@@ -44,12 +52,17 @@ struct FromInt32 {
 struct FromFp32 {
     static constexpr std::uint32_t channels_per_atom = 4;
 
+    // Added to zero, so that a sum of negative zeros is zero.
     template <class D>
-    static HWY_INLINE hn::VFromD<D> Sum(D d, Tiles tiles, std::size_t offset) {
-        auto sum = hn::Zero(d);
-        for (const std::byte* tile : tiles) {
-            sum = hn::Add(sum, hn::LoadU(d, reinterpret_cast<const float*>(tile + offset)));
-        }
+    static HWY_INLINE hn::VFromD<D> First(D d, const std::byte* from) {
+        return Next(d, hn::Zero(d), from);
+    }
+    template <class D, class V>
+    static HWY_INLINE V Next(D d, V sum, const std::byte* from) {
+        return hn::Add(sum, hn::LoadU(d, reinterpret_cast<const float*>(from)));
+    }
+    template <class D, class V>
+    static HWY_INLINE V ToFloat(D /*d*/, V sum) {
         return sum;
     }
 };
@@ -74,14 +87,17 @@ struct FromFp16 {
     }
 
     template <class D>
-    static HWY_INLINE hn::VFromD<D> Sum(D d, Tiles tiles, std::size_t offset) {
-        const hn::RebindToUnsigned<D> du;
-        const hn::Rebind<std::uint16_t, D> du16;
-        auto sum = hn::Zero(d);
-        for (const std::byte* tile : tiles) {
-            const auto bits = hn::LoadU(du16, reinterpret_cast<const std::uint16_t*>(tile + offset));
-            sum = hn::Add(sum, FloatFromHalf(d, hn::PromoteTo(du, bits)));
-        }
+    static HWY_INLINE hn::VFromD<D> First(D d, const std::byte* from) {
+        return Next(d, hn::Zero(d), from);
+    }
+    template <class D, class V>
+    static HWY_INLINE V Next(D d, V sum, const std::byte* from) {
+        const hn::Rebind<std::uint16_t, D> d16;
+        const auto bits = hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from));
+        return hn::Add(sum, FloatFromHalf(d, hn::PromoteTo(hn::RebindToUnsigned<D>(), bits)));
+    }
+    template <class D, class V>
+    static HWY_INLINE V ToFloat(D /*d*/, V sum) {
         return sum;
     }
 };
@@ -91,28 +107,59 @@ template <class From>
 HWY_INLINE void UntileAtom(Tiles tiles, std::size_t offset, float row_scale, const float* kernel_scales, float* y) {
     const hn::CappedTag<float, From::channels_per_atom> d;
     const auto row = hn::Set(d, row_scale);
-    const std::size_t lane_bytes = rockchip::atom_bytes / From::channels_per_atom;
+    constexpr std::size_t element_bytes = rockchip::atom_bytes / From::channels_per_atom;
     for (std::size_t i = 0; i < From::channels_per_atom; i += hn::Lanes(d)) {
-        const auto sum = From::Sum(d, tiles, offset + i * lane_bytes);
-        hn::StoreU(hn::Mul(hn::Mul(sum, row), hn::LoadU(d, kernel_scales + i)), d, y + i);
+        auto sum = From::First(d, tiles[0] + offset + i * element_bytes);
+        for (std::size_t tile = 1; tile < tiles.size(); ++tile) {
+            sum = From::Next(d, sum, tiles[tile] + offset + i * element_bytes);
+        }
+        hn::StoreU(hn::Mul(hn::Mul(From::ToFloat(d, sum), row), hn::LoadU(d, kernel_scales + i)), d, y + i);
     }
 }
 
-// The atoms of two rows, which are neighbours, where both fill one vector.
+// A whole square of atoms of four channels: the sums of all of it are held in registers while the tiles go by. `offset` is
+// that of its first atom in every tile; y is its first value.
 template <class From>
-HWY_INLINE void UntileTwoAtoms(Tiles tiles, std::size_t offset, const float* row_scales, const float* kernel_scales,
-                               float* y0, float* y1) {
+HWY_INLINE void UntileSquare(Tiles tiles, std::size_t offset, std::size_t surface_bytes, const float* row_scales,
+                             const float* kernel_scales, TargetView y) {
     using D = hn::CappedTag<float, 8>;
     const D d;
-    if constexpr (From::channels_per_atom == 4 && hn::MaxLanes(D()) == 8) {
-        const hn::Half<D> dh;
-        const auto rows = hn::Combine(d, hn::Set(dh, row_scales[1]), hn::Set(dh, row_scales[0]));
-        const auto scaled = hn::Mul(hn::Mul(From::Sum(d, tiles, offset), rows), hn::LoadDup128(d, kernel_scales));
-        hn::StoreU(hn::LowerHalf(dh, scaled), dh, y0);
-        hn::StoreU(hn::UpperHalf(dh, scaled), dh, y1);
-    } else {
-        UntileAtom<From>(tiles, offset, row_scales[0], kernel_scales, y0);
-        UntileAtom<From>(tiles, offset + rockchip::atom_bytes, row_scales[1], kernel_scales, y1);
+    constexpr std::size_t vector_rows = hn::MaxLanes(D()) / 4;
+    constexpr std::size_t vectors = square / vector_rows;
+    constexpr std::size_t vector_bytes = vector_rows * rockchip::atom_bytes;
+    decltype(From::First(d, nullptr)) sums[square][vectors];
+    for (std::size_t surface = 0; surface < square; ++surface) {
+        for (std::size_t v = 0; v < vectors; ++v) {
+            sums[surface][v] = From::First(d, tiles[0] + offset + surface * surface_bytes + v * vector_bytes);
+        }
+    }
+    for (std::size_t tile = 1; tile < tiles.size(); ++tile) {
+        const std::byte* from = tiles[tile] + offset;
+        for (std::size_t surface = 0; surface < square; ++surface) {
+            for (std::size_t v = 0; v < vectors; ++v) {
+                sums[surface][v] = From::Next(d, sums[surface][v], from + surface * surface_bytes + v * vector_bytes);
+            }
+        }
+    }
+    const auto store = [&](auto sum, std::size_t row, std::size_t channel) HWY_ATTR {
+        const auto scaled = hn::Mul(From::ToFloat(d, sum), hn::Set(d, row_scales[row]));
+        hn::StoreU(hn::Mul(scaled, hn::LoadU(d, kernel_scales + channel)), d, y.data + row * y.stride + channel);
+    };
+    for (std::size_t v = 0; v < vectors; ++v) {
+        if constexpr (vector_rows == 1) {
+            for (std::size_t surface = 0; surface < square; ++surface) {
+                store(sums[surface][v], v, surface * 4);
+            }
+        } else {
+            // The lower halves of two surfaces' vectors are one row, the upper halves the next.
+            using DSum = hn::DFromV<decltype(From::First(d, nullptr))>;
+            for (std::size_t surface = 0; surface < square; surface += 2) {
+                const auto& left = sums[surface][v];
+                const auto& right = sums[surface + 1][v];
+                store(hn::ConcatLowerLower(DSum(), right, left), 2 * v, surface * 4);
+                store(hn::ConcatUpperUpper(DSum(), right, left), 2 * v + 1, surface * 4);
+            }
+        }
     }
 }
 
@@ -122,37 +169,43 @@ HWY_INLINE void UntileRows(const PartialResults& results, std::uint32_t first, s
     constexpr std::uint32_t width = From::channels_per_atom;
     const Tiles tiles = results.tiles;
     const std::size_t surface_bytes = std::size_t{results.layout.rows} * rockchip::atom_bytes;
-    const std::uint32_t whole_surfaces = n / width;
-    const std::uint32_t rest = n % width;
-    float last_scales[width] = {};
-    std::copy_n(kernel_scales + n - rest, rest, last_scales);
     const std::uint32_t end = first + count;
-    for (std::uint32_t m0 = first; m0 < end; m0 += rows_together) {
-        const std::uint32_t m1 = std::min(m0 + rows_together, end);
-        for (std::uint32_t s0 = 0; s0 < whole_surfaces; s0 += surfaces_together) {
-            const std::uint32_t s1 = std::min(s0 + surfaces_together, whole_surfaces);
-            std::uint32_t m = m0;
-            for (; m + 2 <= m1; m += 2) {
-                float* y0 = y.data + m * y.stride;
-                std::size_t offset = s0 * surface_bytes + std::size_t{m} * rockchip::atom_bytes;
-                for (std::uint32_t s = s0; s < s1; ++s, offset += surface_bytes) {
-                    UntileTwoAtoms<From>(tiles, offset, row_scales + m, kernel_scales + s * width, y0 + s * width,
-                                         y0 + y.stride + s * width);
+    const auto offset_of = [&](std::uint32_t m, std::uint32_t surface) {
+        return surface * surface_bytes + std::size_t{m} * rockchip::atom_bytes;
+    };
+    const std::uint32_t surfaces = n / width;
+    for (std::uint32_t s0 = 0; s0 < surfaces; s0 += strip_surfaces) {
+        const std::uint32_t s1 = std::min(s0 + strip_surfaces, surfaces);
+        for (std::uint32_t m0 = first; m0 < end; m0 += square) {
+            const std::uint32_t m1 = std::min(m0 + square, end);
+            std::uint32_t s = s0;
+            if constexpr (width == 4) {
+                for (; m1 - m0 == square && s + square <= s1; s += square) {
+                    for (std::uint32_t ahead = s; ahead < s + square; ++ahead) {
+                        for (const std::byte* tile : tiles) {
+                            hwy::Prefetch(tile + offset_of(m0 + prefetch_rows, ahead));
+                        }
+                    }
+                    UntileSquare<From>(tiles, offset_of(m0, s), surface_bytes, row_scales + m0,
+                                       kernel_scales + s * width, {y.data + m0 * y.stride + s * width, y.stride});
                 }
             }
-            if (m < m1) {
-                std::size_t offset = s0 * surface_bytes + std::size_t{m} * rockchip::atom_bytes;
-                for (std::uint32_t s = s0; s < s1; ++s, offset += surface_bytes) {
-                    UntileAtom<From>(tiles, offset, row_scales[m], kernel_scales + s * width,
-                                     y.data + m * y.stride + s * width);
+            for (std::uint32_t m = m0; m < m1; ++m) {
+                for (std::uint32_t rest = s; rest < s1; ++rest) {
+                    UntileAtom<From>(tiles, offset_of(m, rest), row_scales[m], kernel_scales + rest * width,
+                                     y.data + m * y.stride + rest * width);
                 }
             }
         }
-        for (std::uint32_t m = m0; rest != 0 && m < m1; ++m) {
+    }
+    const std::uint32_t last_channels = n % width;
+    if (last_channels != 0) {
+        float last_scales[width] = {};
+        std::copy_n(kernel_scales + surfaces * width, last_channels, last_scales);
+        for (std::uint32_t m = first; m < end; ++m) {
             float atom[width];
-            UntileAtom<From>(tiles, whole_surfaces * surface_bytes + std::size_t{m} * rockchip::atom_bytes,
-                             row_scales[m], last_scales, atom);
-            std::copy_n(atom, rest, y.data + m * y.stride + n - rest);
+            UntileAtom<From>(tiles, offset_of(m, surfaces), row_scales[m], last_scales, atom);
+            std::copy_n(atom, last_channels, y.data + m * y.stride + surfaces * width);
         }
     }
 }

@@ -138,12 +138,12 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
     return weights;
 }
 
-std::vector<ResidentTile> resident_tiles(const ResidentWeights& weights, const Slice& slice,
-                                         const rockchip::ChipProfile& chip) {
+std::vector<WeightTile> resident_tiles(const ResidentWeights& weights, const Slice& slice,
+                                       const rockchip::ChipProfile& chip) {
     const std::byte* base = weights.span.buffers[slice.space]->data() + weights.span.offset;
-    std::vector<ResidentTile> resident;
+    std::vector<WeightTile> resident;
     for (const Tile& tile : tiles_of(k_tiles(weights.shape, chip), info(weights.shape.pipeline).input, slice.count)) {
-        resident.push_back({tile.range, base + tile.offset});
+        resident.push_back({base + tile.offset, tile.range.k0, tile.range.k});
     }
     return resident;
 }

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "compile/plan.h"
 #include "device/device.h"
+#include "gemm/kernels.h"
 #include "gemm/pipeline.h"
 #include "rockchip/chip.h"
 
@@ -66,13 +67,9 @@ using RowReader = std::function<void(std::uint32_t row, float* destination)>;
 Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowReader& read_row, DeviceSpan span,
                                         const rockchip::ChipProfile& chip);
 
-// One K tile of one slice, where it lies in memory.
-struct ResidentTile {
-    compile::KTile range;
-    const std::byte* data = nullptr;
-};
-std::vector<ResidentTile> resident_tiles(const ResidentWeights& weights, const Slice& slice,
-                                         const rockchip::ChipProfile& chip);
+// Where the K tiles of a slice lie: what the CPU multiplies from, too. Valid as long as the span's buffers.
+std::vector<WeightTile> resident_tiles(const ResidentWeights& weights, const Slice& slice,
+                                       const rockchip::ChipProfile& chip);
 
 // The inverse for the fp16 pipeline: halves of all rows, [N][K], with scales undone. Exact when the weights were
 // halves to begin with (NaN payloads excepted).
