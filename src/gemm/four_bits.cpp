@@ -11,10 +11,6 @@ namespace npu::gemm {
 
 namespace {
 
-std::byte half_byte(int value, std::size_t index) {
-    return static_cast<std::byte>((static_cast<unsigned>(value) & 0xfU) << (index % 2 * 4));
-}
-
 struct Scale {
     float inverse = 0;  // 0: nothing to quantise
     float scale = 0;
@@ -33,31 +29,62 @@ Scale scale_for(const float* row, std::size_t count, int largest) {
     return {inverse, static_cast<float>(1.0 / inverse)};
 }
 
-int round_to(float value, int largest) {
+constexpr std::size_t piece = 256;  // values that are converted together, so that the compiler uses vectors
+
+// Rounds values to whole numbers within +-largest, ties to even.
+void round_values(const float* row, std::size_t count, float inverse, int largest, std::int8_t* values) {
+    constexpr float round_to_even = 12582912.0F;  // 1.5 * 2^23: adding it leaves no bits for a fraction
     const auto bound = static_cast<float>(largest);
-    return static_cast<int>(std::nearbyint(std::clamp(value, -bound, bound)));
+    for (std::size_t i = 0; i < count; ++i) {
+        const float clamped = std::clamp(row[i] * inverse, -bound, bound);
+        values[i] = static_cast<std::int8_t>((clamped + round_to_even) - round_to_even);
+    }
+}
+
+// Low halves of `count` values, two to a byte; an odd last one leaves the upper half 0.
+void pack_halves(const std::int8_t* values, std::size_t count, std::byte* packed) {
+    for (std::size_t i = 0; i < count / 2; ++i) {
+        packed[i] = static_cast<std::byte>((values[2 * i] & 0xf) | (values[2 * i + 1] & 0xf) << 4);
+    }
+    if (count % 2 != 0) {
+        packed[count / 2] = static_cast<std::byte>(values[count - 1] & 0xf);
+    }
 }
 
 }  // namespace
 
 float quantise_int4(const float* row, std::size_t count, std::byte* destination) {
     const Scale scale = scale_for(row, count, largest_weight4);
-    std::memset(destination, 0, (count + 1) / 2);
-    for (std::size_t i = 0; i < count && scale.inverse != 0; ++i) {
-        destination[i / 2] |= half_byte(round_to(row[i] * scale.inverse, largest_weight4), i);
+    if (scale.inverse == 0) {
+        std::memset(destination, 0, (count + 1) / 2);
+        return scale.scale;
+    }
+    std::int8_t values[piece];
+    for (std::size_t at = 0; at < count; at += piece) {
+        const std::size_t some = std::min(piece, count - at);
+        round_values(row + at, some, scale.inverse, largest_weight4, values);
+        pack_halves(values, some, destination + at / 2);
     }
     return scale.scale;
 }
 
 float quantise_split(const float* row, std::size_t count, std::byte* high, std::byte* low) {
     const Scale scale = scale_for(row, count, largest_split);
-    std::memset(high, 0, (count + 1) / 2);
-    std::memset(low, 0, (count + 1) / 2);
-    for (std::size_t i = 0; i < count && scale.inverse != 0; ++i) {
-        const int value = round_to(row[i] * scale.inverse, largest_split);
-        const int upper = (value + 8) >> 4;
-        high[i / 2] |= half_byte(upper, i);
-        low[i / 2] |= half_byte(value - 16 * upper, i);
+    if (scale.inverse == 0) {
+        std::memset(high, 0, (count + 1) / 2);
+        std::memset(low, 0, (count + 1) / 2);
+        return scale.scale;
+    }
+    std::int8_t values[piece];
+    std::int8_t upper[piece];
+    for (std::size_t at = 0; at < count; at += piece) {
+        const std::size_t some = std::min(piece, count - at);
+        round_values(row + at, some, scale.inverse, largest_split, values);
+        for (std::size_t i = 0; i < some; ++i) {
+            upper[i] = static_cast<std::int8_t>((values[i] + 8) >> 4);
+        }
+        pack_halves(upper, some, high + at / 2);
+        pack_halves(values, some, low + at / 2);  // v - 16 h has the low half of v
     }
     return scale.scale;
 }

@@ -51,9 +51,15 @@ std::uint32_t real_k(const compile::KTile& tile, std::uint32_t k) { return std::
 // follow n entries apart.
 void quantise(const WeightsShape& shape, const std::vector<compile::KTile>& ranges, const float* row, std::byte* packed,
               float* scale) {
-    if (!info(shape.pipeline).scale_per_tile) {
-        *scale = quantise_row(info(shape.pipeline).input, row, shape.k, packed);
-        return;
+    const Precision precision = info(shape.pipeline).input;
+    // One row in the order of features is a plain row, which the kernels for activations write.
+    const compile::FeatureLayout plain{precision, compile::Arrangement::native, 1,
+                                       compile::padded_channels(precision, shape.k)};
+    switch (precision) {
+        case Precision::int8: quantise_and_tile(plain, {row, shape.k, 1}, 0, shape.k, packed, scale); return;
+        case Precision::fp16: tile_half(plain, {row, shape.k, 1}, 0, shape.k, packed, scale); return;
+        case Precision::bf16: *scale = quantise_row(precision, row, shape.k, packed); return;
+        default: break;
     }
     for (const compile::KTile& range : ranges) {
         *scale = quantise_int4(row + range.k0, real_k(range, shape.k),
@@ -114,7 +120,7 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
     const std::uint32_t group = rockchip::info(precision).kernels_per_group;
     const std::uint32_t block = shape.rotated ? hadamard_block(shape.k) : 1;
     std::vector<float> row(shape.k);
-    const std::size_t stride = compile::packed_bytes(precision, shape.k);
+    const std::size_t stride = compile::packed_bytes(precision, compile::padded_channels(precision, shape.k));
     std::vector<std::byte> quantised(group * stride);
     for (const Slice& slice : slices(shape, spaces)) {
         const std::vector<Tile> tiles = tiles_of(ranges, precision, slice.count);

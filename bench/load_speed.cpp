@@ -1,0 +1,106 @@
+// How fast weights of a model file become resident: dequantised by ggml, quantised to the pipeline's format and packed, on one
+// thread, in GB of the file's bytes per second of thread time; beside it a memcpy of the file's bytes.
+//   cmake --build build --target load_speed && build/bin/load_speed
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <random>
+#include <vector>
+
+#include "gemm/weights.h"
+#include "plugin/ggml_host.h"
+
+namespace npu::gemm {
+namespace {
+
+constexpr std::uint32_t n = 2048;
+constexpr std::uint32_t k = 4096;
+constexpr int rounds = 5;  // the best counts: other load on the machine only slows it down
+
+class HostBuffer final : public device::Buffer {
+  public:
+    explicit HostBuffer(std::size_t bytes) : memory_(bytes) {
+        data_ = memory_.data();
+        bytes_ = bytes;
+    }
+    Result<void> to_device(std::size_t /*offset*/, std::size_t /*bytes*/) override { return {}; }
+    Result<void> from_device(std::size_t /*offset*/, std::size_t /*bytes*/) override { return {}; }
+
+  private:
+    std::vector<std::byte> memory_;
+};
+
+double processor_seconds() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+template <typename Work>
+double best_seconds(Work work) {
+    double best = 1e9;
+    for (int round = 0; round < rounds; ++round) {
+        const double start = processor_seconds();
+        work();
+        best = std::min(best, processor_seconds() - start);
+    }
+    return best;
+}
+
+void measure(ggml_type type, Pipeline pipeline) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    std::vector<float> row(k);
+    const std::size_t row_bytes = ggml_row_size(type, k);
+    std::vector<std::byte> file(row_bytes * n);
+    for (std::uint32_t i = 0; i < n; ++i) {
+        for (float& value : row) {
+            value = normal(random);
+        }
+        ggml_quantize_chunk(type, row.data(), file.data() + i * row_bytes, 0, 1, k, nullptr);
+    }
+    const rockchip::ChipProfile& chip = rockchip::rk3588();
+    const WeightsShape shape{n, k, pipeline};
+    HostBuffer buffer(resident_bytes(shape, chip, 1));
+    std::vector<std::byte> copy(file.size());
+    const double copying = best_seconds([&] { std::memcpy(copy.data(), file.data(), file.size()); });
+    const auto to_float = ggml_get_type_traits(type)->to_float;
+    const double dequantising = best_seconds([&] {
+        for (std::uint32_t i = 0; i < n; ++i) {
+            to_float(file.data() + i * row_bytes, row.data(), k);
+        }
+    });
+    const double loading = best_seconds([&] {
+        const auto weights = prepare_weights(
+            shape,
+            [&](std::uint32_t i, float* to) {
+                if (type == GGML_TYPE_F32) {
+                    std::memcpy(to, file.data() + i * row_bytes, row_bytes);
+                } else {
+                    to_float(file.data() + i * row_bytes, to, k);
+                }
+            },
+            {{&buffer}, 0, buffer.bytes()}, chip);
+        if (!weights) {
+            std::printf("%s\n", weights.error().message.c_str());
+        }
+    });
+    const double gigabytes = static_cast<double>(file.size()) * 1e-9;
+    std::printf("%-6s %-6s %8.2f %12.2f %8.2f\n", ggml_type_name(type), pipeline_name(pipeline), gigabytes / loading,
+                gigabytes / dequantising, gigabytes / copying);
+}
+
+}  // namespace
+}  // namespace npu::gemm
+
+int main() {
+    using npu::gemm::Pipeline;
+    std::printf("GB/s of the file's bytes, N=%u K=%u\n%-6s %-6s %8s %12s %8s\n", npu::gemm::n, npu::gemm::k, "type",
+                "as", "loading", "dequantising", "memcpy");
+    npu::gemm::measure(GGML_TYPE_Q8_0, Pipeline::int8);
+    npu::gemm::measure(GGML_TYPE_Q4_0, Pipeline::int8);
+    npu::gemm::measure(GGML_TYPE_Q4_0, Pipeline::w4a8);
+    npu::gemm::measure(GGML_TYPE_Q4_K, Pipeline::int8);
+    npu::gemm::measure(GGML_TYPE_F16, Pipeline::fp16);
+    return 0;
+}
