@@ -22,7 +22,7 @@ fail() {
 on_npu() {
     local program=$1
     shift
-    GGML_NPU_DEVICE=simulated GGML_BACKEND_PATH=$plugin GGML_NPU_STATS=$work/stats.json "$LLAMA_BIN/$program" "$@"
+    GGML_NPU_DEVICE=${GGML_NPU_DEVICE:-simulated} GGML_BACKEND_PATH=$plugin GGML_NPU_STATS=$work/stats.json "$LLAMA_BIN/$program" "$@"
 }
 
 # Runs it without the plugin: llama.cpp as it is.
