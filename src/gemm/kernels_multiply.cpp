@@ -4,7 +4,9 @@
 // fetches ahead. A group is G kernels by all channels of a K tile, and comes block by block: 32 channels of all G kernels
 // in 1024 bytes. So it is the activations of a block that stay in registers, and the sums of all kernels wait in the
 // nearest cache, each as a vector that is added across its lanes when the tile is done.
+#include <algorithm>
 #include <cassert>
+#include <numeric>
 
 #include "gemm/cpu_multiplication.h"
 #include "gemm/highway_targets.h"
@@ -32,9 +34,10 @@ using VecSums = hn::VFromD<Sums>;
 
 constexpr std::size_t block_bytes = 1024;
 constexpr std::size_t prefetch_bytes = 4 * block_bytes;
+constexpr std::size_t lanes = hn::MaxLanes(Sums());
 constexpr std::size_t vectors_per_block = channels_per_block / hn::MaxLanes(Wide());
 
-// The formats deliver a kernel's part of a block as vectors of int16, in the order of the prepared activations.
+// Both formats can deliver a kernel's part of a block as vectors of int16, in the order of the prepared activations.
 struct Int8Blocks {
     static constexpr std::size_t kernels = 32;
     static constexpr std::size_t kernel_bytes = 32;
@@ -64,80 +67,146 @@ struct Int4Blocks {
     }
 };
 
-// Adds the products of one block and `rows` rows of x to sums[row][kernel], each a vector.
-template <class Blocks, std::size_t rows>
-HWY_INLINE void AddBlock(const std::byte* block, const std::int16_t* x, std::size_t x_stride, std::int32_t* sums) {
-    const Sums d;
-    constexpr std::size_t lanes = hn::MaxLanes(Sums());
-    VecWide activations[rows][vectors_per_block];
-    for (std::size_t row = 0; row < rows; ++row) {
-        for (std::size_t i = 0; i < vectors_per_block; ++i) {
-            activations[row][i] = hn::LoadU(Wide(), x + row * x_stride + i * hn::MaxLanes(Wide()));
-        }
-    }
-    for (std::size_t kernel = 0; kernel < Blocks::kernels; ++kernel, block += Blocks::kernel_bytes, sums += lanes) {
-        VecWide weights[vectors_per_block];
-        Blocks::Load(block, weights);
+// Products of int16, with one vector of sums to a kernel.
+template <class Blocks>
+struct WideProducts {
+    using X = std::int16_t;
+    static constexpr std::size_t kernels = Blocks::kernels;
+    static constexpr std::size_t vectors = kernels;
+
+    // Adds the products of one block and `rows` rows of x to sums[row][vector].
+    template <std::size_t rows>
+    static HWY_INLINE void AddBlock(const std::byte* block, const X* x, std::size_t x_stride, std::int32_t* sums) {
+        const Sums d;
+        VecWide activations[rows][vectors_per_block];
         for (std::size_t row = 0; row < rows; ++row) {
-            // Where one instruction adds pairs of products the second stays zero. A product has at most 15 bits.
-            VecSums first = hn::Zero(d);
-            VecSums second = hn::Zero(d);
             for (std::size_t i = 0; i < vectors_per_block; ++i) {
-                first = hn::ReorderWidenMulAccumulate(d, weights[i], activations[row][i], first, second);
+                activations[row][i] = hn::LoadU(Wide(), x + row * x_stride + i * hn::MaxLanes(Wide()));
             }
-            std::int32_t* sum = sums + row * Blocks::kernels * lanes;
-            hn::Store(hn::Add(hn::Load(d, sum), hn::Add(first, second)), d, sum);
+        }
+        for (std::size_t kernel = 0; kernel < kernels; ++kernel, block += Blocks::kernel_bytes, sums += lanes) {
+            VecWide weights[vectors_per_block];
+            Blocks::Load(block, weights);
+            for (std::size_t row = 0; row < rows; ++row) {
+                // Where one instruction adds pairs of products the second stays zero. A product has at most 15 bits.
+                VecSums first = hn::Zero(d);
+                VecSums second = hn::Zero(d);
+                for (std::size_t i = 0; i < vectors_per_block; ++i) {
+                    first = hn::ReorderWidenMulAccumulate(d, weights[i], activations[row][i], first, second);
+                }
+                std::int32_t* sum = sums + row * vectors * lanes;
+                hn::Store(hn::Add(hn::Load(d, sum), hn::Add(first, second)), d, sum);
+            }
         }
     }
-}
+
+    // From vectors of sums to the sums of one row, whose `count` activations begin at x.
+    static HWY_INLINE void Finish(const std::int32_t* from, const X* /*x*/, std::size_t /*count*/, std::int32_t* sums) {
+        for (std::size_t kernel = 0; kernel < kernels; ++kernel) {
+            sums[kernel] = hn::GetLane(hn::SumOfLanes(Sums(), hn::Load(Sums(), from + kernel * lanes)));
+        }
+    }
+};
+
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+
+// Products of bytes for int4: an instruction that Highway lacks (VPMADDUBSW) multiplies unsigned with signed bytes and adds
+// pairs in 16 bits. Weights become unsigned by adding 8, which the sum of the activations takes back. Four products of
+// at most 15 * 128 are far from 16 bits' limit. A vector holds two kernels, one in each half.
+struct NibbleProducts {
+    using X = std::int8_t;
+    static constexpr std::size_t kernels = 64;
+    static constexpr std::size_t vectors = 32;
+
+    template <std::size_t rows>
+    static HWY_INLINE void AddBlock(const std::byte* block, const X* x, std::size_t x_stride, std::int32_t* sums) {
+        const Sums d;
+        const hn::Repartition<std::uint8_t, Sums> du8;
+        const hn::Repartition<std::int8_t, Sums> d8;
+        const hn::Repartition<std::uint16_t, Sums> du16;
+        const auto ones = hn::Set(Wide(), std::int16_t{1});
+        const auto low = hn::Set(du8, std::uint8_t{0x0f});
+        const auto bias = hn::Set(du8, std::uint8_t{0x88});
+        hn::VFromD<decltype(d8)> even[rows];
+        hn::VFromD<decltype(d8)> odd[rows];
+        for (std::size_t row = 0; row < rows; ++row) {
+            even[row] = hn::LoadDup128(d8, x + row * x_stride);
+            odd[row] = hn::LoadDup128(d8, x + row * x_stride + channels_per_block / 2);
+        }
+        for (std::size_t vector = 0; vector < vectors; ++vector, sums += lanes) {
+            const auto* from = reinterpret_cast<const std::uint8_t*>(block) + vector * hn::MaxLanes(du8);
+            const auto both = hn::Xor(hn::LoadU(du8, from), bias);
+            const auto even_weights = hn::And(both, low);
+            const auto odd_weights = hn::And(hn::BitCast(du8, hn::ShiftRight<4>(hn::BitCast(du16, both))), low);
+            for (std::size_t row = 0; row < rows; ++row) {
+                const VecWide products{_mm256_add_epi16(_mm256_maddubs_epi16(even_weights.raw, even[row].raw),
+                                                        _mm256_maddubs_epi16(odd_weights.raw, odd[row].raw))};
+                const VecSums pairs{_mm256_madd_epi16(products.raw, ones.raw)};
+                std::int32_t* sum = sums + row * vectors * lanes;
+                hn::Store(hn::Add(hn::Load(d, sum), pairs), d, sum);
+            }
+        }
+    }
+
+    static HWY_INLINE void Finish(const std::int32_t* from, const X* x, std::size_t count, std::int32_t* sums) {
+        const std::int32_t bias = 8 * std::accumulate(x, x + count, std::int32_t{0});
+        for (std::size_t kernel = 0; kernel < kernels; ++kernel, from += lanes / 2) {
+            sums[kernel] = std::accumulate(from, from + lanes / 2, -bias);
+        }
+    }
+};
+
+using Int4Products = NibbleProducts;
+#else
+using Int4Products = WideProducts<Int4Blocks>;
+#endif
 
 // The sums of one group in one K tile: sums[row][kernel]. x holds the tile's channels, row after row, in blocks of 32
 // (for int4 the 16 even ones of a block before the 16 odd ones).
-template <class Blocks>
-HWY_INLINE void GroupSums(const std::byte* group, std::size_t blocks, const std::int16_t* x, std::size_t x_stride,
-                          std::size_t rows, std::int32_t* sums) {
-    const Sums d;
-    constexpr std::size_t lanes = hn::MaxLanes(Sums());
-    alignas(64) std::int32_t vectors[most_rows_at_once * Blocks::kernels * lanes];
-    std::fill_n(vectors, rows * Blocks::kernels * lanes, 0);
-    for (std::size_t block = 0; block < blocks; ++block, group += block_bytes, x += channels_per_block) {
+template <class Products>
+void GroupSums(const std::byte* group, std::size_t blocks, const typename Products::X* x, std::size_t x_stride,
+               std::size_t rows, std::int32_t* sums) {
+    constexpr std::size_t row_lanes = Products::vectors * lanes;
+    alignas(64) std::int32_t vectors[most_rows_at_once * row_lanes];
+    std::fill_n(vectors, rows * row_lanes, 0);
+    for (std::size_t block = 0; block < blocks; ++block, group += block_bytes) {
         for (std::size_t line = 0; line < block_bytes; line += 64) {
             hwy::Prefetch(group + prefetch_bytes + line);
         }
         std::size_t row = 0;
         const auto add = [&](auto add_rows, std::size_t count) HWY_ATTR {
-            add_rows(group, x + row * x_stride, x_stride, vectors + row * Blocks::kernels * lanes);
+            add_rows(group, x + row * x_stride + block * channels_per_block, x_stride, vectors + row * row_lanes);
             row += count;
         };
         while (row + 4 <= rows) {
-            add(AddBlock<Blocks, 4>, 4);
+            add(Products::template AddBlock<4>, 4);
         }
         switch (rows - row) {
-            case 3: add(AddBlock<Blocks, 3>, 3); break;
-            case 2: add(AddBlock<Blocks, 2>, 2); break;
-            case 1: add(AddBlock<Blocks, 1>, 1); break;
+            case 3: add(Products::template AddBlock<3>, 3); break;
+            case 2: add(Products::template AddBlock<2>, 2); break;
+            case 1: add(Products::template AddBlock<1>, 1); break;
             default: break;
         }
     }
-    for (std::size_t i = 0; i < rows * Blocks::kernels; ++i) {
-        sums[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, vectors + i * lanes)));
+    for (std::size_t row = 0; row < rows; ++row) {
+        Products::Finish(vectors + row * row_lanes, x + row * x_stride, blocks * channels_per_block,
+                         sums + row * Products::kernels);
     }
 }
 
-void GroupSumsInt8(const std::byte* group, std::size_t blocks, const std::int16_t* x, std::size_t x_stride,
-                   std::size_t rows, std::int32_t* sums) {
-    GroupSums<Int8Blocks>(group, blocks, x, x_stride, rows, sums);
-}
-
-void GroupSumsInt4(const std::byte* group, std::size_t blocks, const std::int16_t* x, std::size_t x_stride,
-                   std::size_t rows, std::int32_t* sums) {
-    GroupSums<Int4Blocks>(group, blocks, x, x_stride, rows, sums);
+template <class Products>
+void MultiplyWith(const WeightTiles& weights, std::uint32_t first_group, std::uint32_t groups, QuantisedRows x,
+                  TargetView y) {
+    multiply_with<typename Products::X>(weights, first_group, groups, x, y, GroupSums<Products>);
 }
 
 void MultiplyEightRows(const WeightTiles& weights, std::uint32_t first_group, std::uint32_t groups, QuantisedRows x,
                        TargetView y) {
-    multiply_with<std::int16_t>(weights, first_group, groups, x, y,
-                                weights.precision == compile::Precision::int8 ? GroupSumsInt8 : GroupSumsInt4);
+    if (weights.precision == compile::Precision::int8) {
+        MultiplyWith<WideProducts<Int8Blocks>>(weights, first_group, groups, x, y);
+    } else {
+        MultiplyWith<Int4Products>(weights, first_group, groups, x, y);
+    }
 }
 
 #else

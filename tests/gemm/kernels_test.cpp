@@ -71,21 +71,24 @@ float random_float(std::mt19937& random, int kind) {
     }
 }
 
-// Rows of every kind: ordinary, over all exponents, full of ties, any bits (infinities and NaN among them), zero, and
-// denormal only.
+// Rows of every kind: ordinary, over all exponents, full of ties, any bits (infinities and NaN among them), zero, denormal
+// only, and full of values that lie so near to ties that it shows how often a product was rounded.
 std::vector<float> random_rows(std::mt19937& random, std::uint32_t rows, std::uint32_t k, std::size_t stride) {
     std::vector<float> x(rows * stride, std::numeric_limits<float>::quiet_NaN());
     for (std::uint32_t row = 0; row < rows; ++row) {
-        const auto kind = static_cast<int>(below(random, 6));
+        const auto kind = static_cast<int>(below(random, 7));
         const float factor = std::ldexp(1.0F, static_cast<int>(below(random, 40)) - 20);
+        const float largest = 1.0F + static_cast<float>(below(random, 1U << 23)) * 0x1p-23F;
         for (std::uint32_t i = 0; i < k; ++i) {
             const float value = random_float(random, kind);
+            const double tie = static_cast<double>(below(random, 254)) - 126.5;
             x[row * stride + i] = kind == 0   ? value * factor
                                   : kind == 5 ? std::bit_cast<float>(below(random, 0x800000))
+                                  : kind == 6 ? static_cast<float>(tie / 127 * largest)
                                               : value;
         }
-        if (kind == 2) {
-            x[row * stride + below(random, k)] = 127.0F;
+        if (kind == 2 || kind == 6) {
+            x[row * stride + below(random, k)] = kind == 2 ? 127.0F : largest;
         }
     }
     return x;
