@@ -27,6 +27,9 @@ constexpr std::array table{
         "int4: activations, too)"},
     OptionInfo{"GGML_NPU_ROTATE", OptionType::choice, "0", "0|1",
                "1: rotate K by a block-Hadamard matrix before int8 or 4-bit quantisation, which spreads outliers"},
+    OptionInfo{"GGML_NPU_MIN_BATCH", OptionType::integer, "1", "1..1048576",
+               "matmuls of fewer rows run on the CPU, from the same weights in device memory and with the same result; "
+               "int8, w4a8 and int4 only"},
     OptionInfo{"GGML_NPU_WITHOUT", OptionType::text, "", nullptr,
                "constraints of the planner to take away, by comma, for experiments on a board (npu plan --help)"},
     OptionInfo{"GGML_NPU_CLAIM", OptionType::choice, "all", "all|matmul",
@@ -155,6 +158,7 @@ Result<Options> parse_options(OptionLookup lookup) {
     parsed.stats_path = reader.text("GGML_NPU_STATS");
     parsed.precision = reader.choice("GGML_NPU_PRECISION");
     parsed.rotate = reader.flag("GGML_NPU_ROTATE");
+    parsed.min_batch = reader.integer("GGML_NPU_MIN_BATCH");
     parsed.without = reader.text("GGML_NPU_WITHOUT");
     parsed.claim = reader.choice("GGML_NPU_CLAIM");
     parsed.cores = reader.integer("GGML_NPU_CORES");

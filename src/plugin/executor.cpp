@@ -1,5 +1,7 @@
 #include "plugin/executor.h"
 
+#include "base/options.h"
+#include "gemm/cpu_path.h"
 #include "plugin/host.h"
 #include "plugin/host_team.h"
 #include "plugin/route.h"
@@ -10,6 +12,17 @@ namespace npu::plugin {
 namespace {
 
 bool is_computed(const ggml_tensor* node) { return (node->flags & GGML_TENSOR_FLAG_COMPUTE) != 0; }
+
+ggml_status failed(const ggml_tensor* node, const Error& error) {
+    GGML_LOG_ERROR("ggml-npu: %s: %s\n", node->name, error.message.c_str());
+    return error.code == ErrorCode::out_of_memory ? GGML_STATUS_ALLOC_FAILED : GGML_STATUS_FAILED;
+}
+
+// Whether the node has so few rows that the options leave it to the CPU.
+bool is_small(const ggml_tensor* node) {
+    return options() && node->src[1]->ne[1] < options()->min_batch &&
+           gemm::runs_on_cpu(*pipeline_for(node->src[0]->type));
+}
 
 float* plane_of(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3) {
     return reinterpret_cast<float*>(static_cast<std::byte*>(tensor->data) + i2 * tensor->nb[2] + i3 * tensor->nb[3]);
@@ -58,10 +71,16 @@ ggml_status Executor::compute(ggml_cgraph* graph) {
             return status;
         }
         cpu_first = i + 1;
+        if (decision.route == Route::resident && is_small(node)) {
+            if (const auto done = multiply_small(node); !done) {
+                return failed(node, done.error());
+            }
+            context_.statistics().count_cpu_matmul("fewer rows than GGML_NPU_MIN_BATCH");
+            continue;
+        }
         const auto done = multiply(node, decision.route == Route::resident);
         if (!done) {
-            GGML_LOG_ERROR("ggml-npu: %s: %s\n", node->name, done.error().message.c_str());
-            return done.error().code == ErrorCode::out_of_memory ? GGML_STATUS_ALLOC_FAILED : GGML_STATUS_FAILED;
+            return failed(node, done.error());
         }
         context_.statistics().count_npu_matmul();
     }
@@ -89,6 +108,22 @@ Result<void> Executor::multiply(const ggml_tensor* node, bool resident) {
     if (!resident) {
         return multiply_transient(node);
     }
+    return for_each_plane(
+        node, [&](const gemm::ResidentWeights& weights, gemm::RowsView x, gemm::TargetView y) -> Result<void> {
+            NPU_ASSIGN(const gemm::MultiplyReport report, context_.engine().multiply(weights, x, y));
+            context_.statistics().count_submissions(report.submissions, report.tasks, report.predicted_seconds);
+            return {};
+        });
+}
+
+Result<void> Executor::multiply_small(const ggml_tensor* node) {
+    return for_each_plane(node, [&](const gemm::ResidentWeights& weights, gemm::RowsView x, gemm::TargetView y) {
+        return gemm::multiply_resident_on_cpu(weights, x, y, context_.engine().chip(), work_in_team);
+    });
+}
+
+// Calls `work` for every plane of activations of a matmul whose weights are resident.
+Result<void> Executor::for_each_plane(const ggml_tensor* node, const PlaneWork& work) {
     const ResidentTensor* weights = resident_tensor(node->src[0]);
     if (weights == nullptr) {
         return make_error(ErrorCode::invalid_argument, "the weights %s were never written to the NPU",
@@ -100,9 +135,7 @@ Result<void> Executor::multiply(const ggml_tensor* node, bool resident) {
         for (std::int64_t i2 = 0; i2 < activations->ne[2]; ++i2) {
             const gemm::RowsView x{float_rows(activations, i2, i3), static_cast<std::size_t>(activations->ne[0]),
                                    static_cast<std::uint32_t>(activations->ne[1])};
-            NPU_ASSIGN(const gemm::MultiplyReport report,
-                       context_.engine().multiply(weights->weights, x, {plane_of(node, i2, i3), n}));
-            context_.statistics().count_submissions(report.submissions, report.tasks, report.predicted_seconds);
+            NPU_TRY(work(weights->weights, x, {plane_of(node, i2, i3), n}));
         }
     }
     return {};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -29,7 +30,12 @@ class Executor {
     Executor(DeviceContext& context, ggml_backend_t cpu) : context_(context), cpu_(cpu) {}
 
     ggml_status compute_on_cpu(ggml_cgraph* graph, int first, int last);
+    using PlaneWork =
+        std::function<Result<void>(const gemm::ResidentWeights& weights, gemm::RowsView x, gemm::TargetView y)>;
+
     Result<void> multiply(const ggml_tensor* node, bool resident);
+    Result<void> multiply_small(const ggml_tensor* node);
+    Result<void> for_each_plane(const ggml_tensor* node, const PlaneWork& work);
     Result<void> multiply_transient(const ggml_tensor* node);
     const float* float_rows(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3);
 
