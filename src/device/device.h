@@ -75,7 +75,8 @@ struct DeviceInfo {
     std::string node;            // "/dev/dri/card1"
     bool simulated = false;
     const rockchip::ChipProfile* chip = nullptr;
-    bool chains = true;        // false: one kick per task, so nothing stays in the CBUF from one task to the next
+    bool chains = true;  // false: one kick per task, so nothing stays in the CBUF from one task to the next
+    bool space_per_core = false;
     bool needs_rdma = false;   // programs must write DPU_RDMA and fire it (enable 0x1d)
     bool syncs_ranges = true;  // false: synchronising costs what the whole buffer costs, so keep buffers small
 };
@@ -91,9 +92,9 @@ class Device {
     [[nodiscard]] virtual const DeviceInfo& info() const = 0;
     [[nodiscard]] virtual MemoryInfo memory() const = 0;
 
-    // Address spaces of 4 GiB each. A chain of core i and everything it addresses lie in space_of(i).
+    // Address spaces of 4 GiB each. Where DeviceInfo::space_per_core is set, a chain of core i and everything it addresses
+    // lie in space i; elsewhere a job has all cores in one space, and jobs in another one make the driver switch.
     [[nodiscard]] virtual std::uint32_t spaces() const { return 1; }
-    [[nodiscard]] virtual std::uint32_t space_of(std::uint32_t /*core*/) const { return 0; }
 
     // Allocates memory for features, weights, outputs or command words. Contents are zero. Errors: out_of_memory
     // with what was asked and what is left; invalid_argument for a space that the device does not have. Thread-safe.
@@ -103,7 +104,9 @@ class Device {
     // timeout the driver has reset the cores and nothing of the output may be used; device_failure when the driver
     // refuses the job or a canary still stands. Chains must lie in buffers of this device that were handed over.
     // A chain without tasks leaves its core idle where the driver can do that (rocket). Thread-safe; jobs are serialised.
-    virtual Result<JobReport> run(std::span<const TaskChain> chains, std::chrono::milliseconds deadline) = 0;
+    // `space` is where the job lies when all cores share one; 0 otherwise.
+    virtual Result<JobReport> run(std::span<const TaskChain> chains, std::chrono::milliseconds deadline,
+                                  std::uint32_t space = 0) = 0;
 };
 
 }  // namespace npu::device

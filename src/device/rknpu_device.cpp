@@ -27,20 +27,26 @@ namespace {
 namespace rk = uapi::rknpu;
 
 constexpr std::size_t page = 4096;
-constexpr std::size_t address_window = std::size_t{1} << 32;  // one IOMMU domain; register addresses are 32 bits
+// One IOMMU domain; register addresses are 32 bits. There are 16, of which one is live at a time, for all cores (published
+// kernel source): a job in another one waits for the NPU to be idle and makes the driver switch.
+constexpr std::size_t address_window = std::size_t{1} << 32;
 constexpr std::uint32_t buffer_flags =
     rk::mem_non_contiguous | rk::mem_cacheable | rk::mem_iova_limit_alignment | rk::mem_zeroing;
+constexpr std::uint32_t domains = 16;
+constexpr std::uint32_t oldest_with_domains = 908;   // 0.9.8: the interface that this client is written to
 constexpr std::uint32_t oldest_known_version = 906;  // 0.9.6: the oldest whose interface was published as working
 
 class RknpuBuffer final : public Buffer {
   public:
     static Result<std::unique_ptr<RknpuBuffer>> create(std::shared_ptr<DrmNode> node, std::size_t bytes,
-                                                       std::uint32_t flags, std::size_t free_bytes) {
+                                                       std::uint32_t space, std::uint32_t flags,
+                                                       std::size_t free_bytes) {
         const std::size_t rounded = align_up(std::max<std::size_t>(bytes, 1), page);
         auto buffer = std::unique_ptr<RknpuBuffer>(new RknpuBuffer(std::move(node), rounded));
         rk::MemCreate create{};
         create.flags = flags;
         create.size = rounded;
+        create.iommu_domain_id = static_cast<std::int32_t>(space);
         if (const int error = buffer->node_->ioctl(rk::ioctl_mem_create, &create); error != 0) {
             return make_error(ErrorCode::out_of_memory,
                               "the NPU driver refused a buffer of %zu bytes (%s); about %zu bytes are left for the "
@@ -121,14 +127,16 @@ class RknpuBuffer final : public Buffer {
 
 class RknpuDevice final : public Device {
   public:
-    RknpuDevice(std::shared_ptr<DrmNode> node, DeviceInfo info, std::size_t memory_limit)
-        : node_(std::move(node)), info_(std::move(info)), memory_limit_(memory_limit) {}
+    RknpuDevice(std::shared_ptr<DrmNode> node, DeviceInfo info, std::uint32_t spaces, std::size_t memory_limit)
+        : node_(std::move(node)), info_(std::move(info)), memory_limit_(memory_limit), descriptors_(spaces) {}
+
+    [[nodiscard]] std::uint32_t spaces() const override { return static_cast<std::uint32_t>(descriptors_.size()); }
 
     [[nodiscard]] const DeviceInfo& info() const override { return info_; }
 
     [[nodiscard]] MemoryInfo memory() const override {
         const MemoryInfo host = host_memory();
-        std::size_t total = std::min(host.total, address_window);
+        std::size_t total = std::min(host.total, address_window * spaces());
         if (memory_limit_ != 0) {
             total = std::min(total, memory_limit_);
         }
@@ -137,18 +145,17 @@ class RknpuDevice final : public Device {
     }
 
     Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes, std::uint32_t space) override {
-        if (space != 0) {
-            return make_error(ErrorCode::invalid_argument,
-                              "a buffer in address space %u was asked for; with this driver there is one, 0", space);
-        }
-        NPU_ASSIGN(auto buffer, RknpuBuffer::create(node_, bytes, buffer_flags, memory().free));
+        NPU_TRY(check_space(space));
+        NPU_ASSIGN(auto buffer, RknpuBuffer::create(node_, bytes, space, buffer_flags, memory().free));
         // New memory was zeroed by the kernel; both directions once, as the vendor's runtime does.
         NPU_TRY(buffer->to_device(0, buffer->bytes()));
         return std::unique_ptr<Buffer>(std::move(buffer));
     }
 
-    Result<JobReport> run(std::span<const TaskChain> chains, std::chrono::milliseconds deadline) override {
+    Result<JobReport> run(std::span<const TaskChain> chains, std::chrono::milliseconds deadline,
+                          std::uint32_t space) override {
         const std::lock_guard lock(submit_mutex_);
+        NPU_TRY(check_space(space));
         std::size_t total = 0;
         bool any_empty = false;  // the driver would start that core and wait for it
         for (const TaskChain& chain : chains) {
@@ -163,20 +170,22 @@ class RknpuDevice final : public Device {
                 chains.size(), total, info_.chip->cores, rk::max_tasks_per_submit);
         }
         NPU_TRY(check_canary_places(chains));
-        NPU_TRY(reserve_descriptors(total));
+        NPU_TRY(reserve_descriptors(space, total));
+        RknpuBuffer& descriptors = *descriptors_[space];
         NPU_ASSIGN(const Canaries canaries, Canaries::set(chains, info_.syncs_ranges));
 
         rk::Submit submit{};
         submit.flags = rk::job_pc | rk::job_pingpong;
         submit.timeout = static_cast<std::uint32_t>(deadline.count());
         submit.task_number = static_cast<std::uint32_t>(total);
-        submit.task_obj_addr = descriptors_->object();
+        submit.task_obj_addr = descriptors.object();
+        submit.iommu_domain_id = space;
         submit.core_mask = (1U << chains.size()) - 1;
         submit.fence_fd = -1;
         // Which entry a core reads depends on the number of cores (see rknpu.h). The driver reads what it likes of
         // the five, so all of them name a valid range.
         const std::size_t first_entry = chains.size() == 3 ? 2 : 0;
-        auto* descriptor = reinterpret_cast<rk::Task*>(descriptors_->data());
+        auto* descriptor = reinterpret_cast<rk::Task*>(descriptors.data());
         std::uint32_t start = 0;
         for (rk::SubcoreTask& entry : submit.subcore_task) {
             entry = {0, static_cast<std::uint32_t>(chains[0].tasks.size())};
@@ -197,7 +206,7 @@ class RknpuDevice final : public Device {
             submit.subcore_task[first_entry + core] = {start, count};
             start += count;
         }
-        NPU_TRY(descriptors_->to_device(0, total * sizeof(rk::Task)));
+        NPU_TRY(descriptors.to_device(0, total * sizeof(rk::Task)));
 
         if (const int error = node_->ioctl(rk::ioctl_submit, &submit); error != 0) {
             if (error == ETIMEDOUT) {
@@ -214,12 +223,21 @@ class RknpuDevice final : public Device {
     }
 
   private:
-    Result<void> reserve_descriptors(std::size_t count) {
+    Result<void> check_space(std::uint32_t space) const {
+        if (space >= spaces()) {
+            return make_error(ErrorCode::invalid_argument, "address space %u was asked for; this driver has %u, from 0",
+                              space, spaces());
+        }
+        return {};
+    }
+
+    Result<void> reserve_descriptors(std::uint32_t space, std::size_t count) {
         const std::size_t bytes = count * sizeof(rk::Task);
-        if (descriptors_ == nullptr || descriptors_->bytes() < bytes) {
+        std::unique_ptr<RknpuBuffer>& descriptors = descriptors_[space];
+        if (descriptors == nullptr || descriptors->bytes() < bytes) {
             // The kernel reads descriptors through its own mapping, which must be asked for.
-            NPU_ASSIGN(descriptors_, RknpuBuffer::create(node_, std::max(bytes, std::size_t{64} * 1024),
-                                                         buffer_flags | rk::mem_kernel_mapping, memory().free));
+            NPU_ASSIGN(descriptors, RknpuBuffer::create(node_, std::max(bytes, std::size_t{64} * 1024), space,
+                                                        buffer_flags | rk::mem_kernel_mapping, memory().free));
         }
         return {};
     }
@@ -228,7 +246,7 @@ class RknpuDevice final : public Device {
     DeviceInfo info_;
     std::size_t memory_limit_;
     std::mutex submit_mutex_;
-    std::unique_ptr<RknpuBuffer> descriptors_;
+    std::vector<std::unique_ptr<RknpuBuffer>> descriptors_;  // by space
 };
 
 Result<std::uint32_t> query(const DrmNode& node, std::uint32_t action) {
@@ -278,8 +296,8 @@ Result<std::unique_ptr<Device>> open_rknpu(uapi::Syscalls& calls, const std::str
     info.simulated = options.simulated;
     info.description = format("Rockchip %s (%s%s)", std::string(info.chip->name).c_str(),
                               options.simulated ? "simulated, " : "", rk::driver_name);
-    return std::unique_ptr<Device>(
-        std::make_unique<RknpuDevice>(std::move(node), std::move(info), options.memory_limit));
+    return std::unique_ptr<Device>(std::make_unique<RknpuDevice>(
+        std::move(node), std::move(info), version < oldest_with_domains ? 1 : domains, options.memory_limit));
 }
 
 }  // namespace npu::device

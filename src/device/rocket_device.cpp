@@ -37,7 +37,6 @@ class RocketDevice final : public Device {
 
     [[nodiscard]] const DeviceInfo& info() const override { return info_; }
     [[nodiscard]] std::uint32_t spaces() const override { return static_cast<std::uint32_t>(spaces_.size()); }
-    [[nodiscard]] std::uint32_t space_of(std::uint32_t core) const override { return core; }
 
     [[nodiscard]] MemoryInfo memory() const override {
         const MemoryInfo host = host_memory();
@@ -64,7 +63,12 @@ class RocketDevice final : public Device {
         return std::unique_ptr<Buffer>(std::move(buffer));
     }
 
-    Result<JobReport> run(std::span<const TaskChain> chains, milliseconds deadline) override {
+    Result<JobReport> run(std::span<const TaskChain> chains, milliseconds deadline, std::uint32_t space) override {
+        if (space != 0) {
+            return make_error(ErrorCode::invalid_argument,
+                              "a job in address space %u was asked for; with this driver chain i lies in space i",
+                              space);
+        }
         const std::lock_guard lock(run_mutex_);
         NPU_ASSIGN(const std::vector<RocketJob> jobs, make_jobs(chains));
         const std::int64_t until = deadline_after(deadline);
@@ -203,6 +207,7 @@ Result<std::unique_ptr<Device>> open_rocket(uapi::Syscalls& calls, const std::st
     info.description = format("Rockchip %s (%s%s)", std::string(info.chip->name).c_str(),
                               options.simulated ? "simulated, " : "", rocket::driver_name);
     info.chains = version.chains();
+    info.space_per_core = true;
     info.needs_rdma = true;
     info.syncs_ranges = spaces.front()->syncs_ranges();
     return std::unique_ptr<Device>(

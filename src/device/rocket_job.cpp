@@ -36,7 +36,7 @@ class TaskCheck {
             return error(
                 ErrorCode::invalid_argument,
                 format("its %u words at 0x%llx are in no buffer of address space %u; a chain of core i and all "
-                       "that it addresses lie in space_of(i)",
+                       "that it addresses lie in space i",
                        words(), static_cast<unsigned long long>(entry_.iova), space.index()));
         }
         list_ = buffer->data() + (entry_.iova - buffer->iova());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/integers.h"
@@ -17,6 +18,7 @@ namespace npu::gemm {
 struct Engine::CachedProgram {
     WeightsShape shape;
     Slice slice;
+    std::uint32_t space = 0;
     std::uint32_t rows = 0;
     compile::Plan plan;
     compile::Program program;
@@ -80,8 +82,8 @@ Result<MultiplyReport> Engine::multiply(const ResidentWeights& weights, RowsView
 Result<void> Engine::with_transient(const WeightsShape& shape, const RowReader& read_row,
                                     const std::function<Result<void>(const Multiply&)>& use) {
     const std::lock_guard lock(mutex_);
-    DeviceSpan span{{}, 0, resident_bytes(shape, chip(), spaces())};
-    for (std::uint32_t space = 0; space < spaces(); ++space) {
+    DeviceSpan span{{}, 0, resident_bytes(shape, chip(), parts()), 0};
+    for (std::uint32_t space = 0; space < parts(); ++space) {
         NPU_TRY(reserve(device_, spaces_[space].transient, space, span.bytes));
         span.buffers.push_back(spaces_[space].transient.get());
     }
@@ -107,7 +109,7 @@ Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, T
     NPU_ASSIGN(const std::vector<CachedProgram*> programs, prepare(weights, x.rows));
     std::vector<float> scales = write_features(weights, programs, x);
     for (const CachedProgram* program : programs) {
-        NPU_TRY(spaces_[program->slice.space].features->to_device(0, program->plan.feature_bytes()));
+        NPU_TRY(spaces_[program->space].features->to_device(0, program->plan.feature_bytes()));
     }
 
     std::vector<device::TaskChain> chains;
@@ -116,17 +118,19 @@ Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, T
     for (const CachedProgram* program : programs) {
         for (std::size_t core = 0; core < program->program.cores.size(); ++core) {
             const compile::CoreRange& range = program->program.cores[core];
-            canaries.push_back({spaces_[program->slice.space].output.get(), program->canaries[core]});
+            canaries.push_back({spaces_[program->space].output.get(), program->canaries[core]});
             chains.push_back({std::span(program->entries).subspan(range.first_task, range.task_count),
                               std::span(&canaries.back(), 1)});
         }
     }
-    NPU_TRY(device_.run(chains, options_.deadline));
+    const std::uint32_t space = parts() == 1 ? weights.span.first_space : 0;
+    NPU_TRY(device_.run(chains, options_.deadline, space));
+    report.space_switches += std::exchange(last_space_, space) != space ? 1 : 0;
 
     double predicted_seconds = 0;
     for (const CachedProgram* program : programs) {
-        const device::Buffer& output = *spaces_[program->slice.space].output;
-        NPU_TRY(spaces_[program->slice.space].output->from_device(0, program->plan.output_bytes()));
+        const device::Buffer& output = *spaces_[program->space].output;
+        NPU_TRY(spaces_[program->space].output->from_device(0, program->plan.output_bytes()));
         const float* kernel_scales = weights.scales.data() + program->slice.first;
         const TargetView target{y.data + program->slice.first, y.stride};
         share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
@@ -144,10 +148,11 @@ Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, T
 // A program for each slice, aimed at these weights, and buffers for what it reads and writes.
 Result<std::vector<Engine::CachedProgram*>> Engine::prepare(const ResidentWeights& weights, std::uint32_t rows) {
     std::vector<CachedProgram*> programs;
-    for (const Slice& slice : slices(weights.shape, spaces())) {
-        NPU_ASSIGN(CachedProgram* const program, program_for(weights.shape, slice, rows));
-        NPU_TRY(reserve(device_, spaces_[slice.space].features, slice.space, program->plan.feature_bytes()));
-        NPU_TRY(reserve(device_, spaces_[slice.space].output, slice.space, program->plan.output_bytes()));
+    for (const Slice& slice : slices(weights.shape, parts())) {
+        const std::uint32_t space = weights.span.first_space + slice.index;
+        NPU_ASSIGN(CachedProgram* const program, program_for(weights.shape, slice, space, rows));
+        NPU_TRY(reserve(device_, spaces_[space].features, space, program->plan.feature_bytes()));
+        NPU_TRY(reserve(device_, spaces_[space].output, space, program->plan.output_bytes()));
         NPU_TRY(aim(*program, weights));
         programs.push_back(program);
     }
@@ -157,13 +162,13 @@ Result<std::vector<Engine::CachedProgram*>> Engine::prepare(const ResidentWeight
 std::vector<float> Engine::write_features(const ResidentWeights& weights, const std::vector<CachedProgram*>& programs,
                                           RowsView x) {
     const compile::Plan& plan = programs.front()->plan;  // all have the same features
-    std::byte* features = spaces_[programs.front()->slice.space].features->data();
+    std::byte* features = spaces_[programs.front()->space].features->data();
     std::vector<float> scales(x.rows);
     share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
         write_activations(weights.shape, plan.feature_layout(), x, first, count, features, scales.data());
     });
     for (std::size_t i = 1; i < programs.size(); ++i) {
-        std::memcpy(spaces_[programs[i]->slice.space].features->data(), features, plan.feature_bytes());
+        std::memcpy(spaces_[programs[i]->space].features->data(), features, plan.feature_bytes());
     }
     if (const std::uint32_t shift = plan.result_shift(); shift != 0) {
         std::ranges::transform(scales, scales.begin(),
@@ -186,15 +191,17 @@ void Engine::share_rows(std::uint32_t rows, const std::function<void(std::uint32
     }
 }
 
-Result<Engine::CachedProgram*> Engine::program_for(const WeightsShape& shape, const Slice& slice, std::uint32_t rows) {
+Result<Engine::CachedProgram*> Engine::program_for(const WeightsShape& shape, const Slice& slice, std::uint32_t space,
+                                                   std::uint32_t rows) {
     const auto found = std::ranges::find_if(programs_, [&](const auto& entry) {
-        return entry->rows == rows && entry->shape == shape && entry->slice.first == slice.first;
+        return entry->rows == rows && entry->shape == shape && entry->slice.first == slice.first &&
+               entry->space == space;
     });
     if (found != programs_.end()) {
         programs_.splice(programs_.begin(), programs_, found);
         return programs_.front().get();
     }
-    NPU_ASSIGN(std::unique_ptr<CachedProgram> made, make_program(shape, slice, rows));
+    NPU_ASSIGN(std::unique_ptr<CachedProgram> made, make_program(shape, slice, space, rows));
     programs_.push_front(std::move(made));
     if (programs_.size() > options_.cached_programs) {
         programs_.pop_back();
@@ -203,11 +210,11 @@ Result<Engine::CachedProgram*> Engine::program_for(const WeightsShape& shape, co
 }
 
 Result<std::unique_ptr<Engine::CachedProgram>> Engine::make_program(const WeightsShape& shape, const Slice& slice,
-                                                                    std::uint32_t rows) {
+                                                                    std::uint32_t space, std::uint32_t rows) {
     const device::DeviceInfo& device = device_.info();
     const PipelineInfo& pipeline = info(shape.pipeline);
     compile::PlanOptions options = options_.constraints;
-    options.cores = spaces() == 1 ? options_.cores : 1;
+    options.cores = parts() == 1 ? options_.cores : 1;
     options.max_k = longest_k_tile(shape, chip());
     options.emit_rdma = device.needs_rdma;
     options.rows_in_fours = options.rows_in_fours || device.needs_rdma;
@@ -217,11 +224,12 @@ Result<std::unique_ptr<Engine::CachedProgram>> Engine::make_program(const Weight
     auto made = std::make_unique<CachedProgram>();
     made->shape = shape;
     made->slice = slice;
+    made->space = space;
     made->rows = rows;
     made->plan = std::move(best.plan);
     made->predicted_seconds = best.seconds;
     NPU_ASSIGN(made->program, compile::build_program(made->plan, compile::Addresses{}, chip()));
-    NPU_ASSIGN(made->buffer, device_.allocate(made->program.words.size() * sizeof(std::uint64_t), slice.space));
+    NPU_ASSIGN(made->buffer, device_.allocate(made->program.words.size() * sizeof(std::uint64_t), space));
     for (const compile::TaskEntry& task : made->program.tasks) {
         made->entries.push_back({made->buffer->iova() + task.word_offset * sizeof(std::uint64_t), task.body_words,
                                  task.enable, rockchip::interrupt_dpu});
@@ -233,9 +241,9 @@ Result<std::unique_ptr<Engine::CachedProgram>> Engine::make_program(const Weight
 }
 
 Result<void> Engine::aim(CachedProgram& cached, const ResidentWeights& weights) {
-    const Space& space = spaces_[cached.slice.space];
+    const Space& space = spaces_[cached.space];
     const compile::Addresses addresses{space.features->iova(),
-                                       weights.span.buffers[cached.slice.space]->iova() + weights.span.offset,
+                                       weights.span.buffers[cached.slice.index]->iova() + weights.span.offset,
                                        space.output->iova(), cached.buffer->iova()};
     if (cached.aimed && cached.aimed_at == addresses) {
         return {};
@@ -254,10 +262,10 @@ Result<void> Engine::aim(CachedProgram& cached, const ResidentWeights& weights) 
 }
 
 Result<void> Engine::check(const CachedProgram& cached, const ResidentWeights& weights) const {
-    const Space& space = spaces_[cached.slice.space];
+    const Space& space = spaces_[cached.space];
     const rockchip::CheckBuffer buffers[] = {
         {space.features->iova(), space.features->bytes(), false},
-        {weights.span.buffers[cached.slice.space]->iova() + weights.span.offset, weights.span.bytes, false},
+        {weights.span.buffers[cached.slice.index]->iova() + weights.span.offset, weights.span.bytes, false},
         {space.output->iova(), space.output->bytes(), true},
         {cached.buffer->iova(), cached.buffer->bytes(), false},
     };

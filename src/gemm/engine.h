@@ -6,8 +6,9 @@
 // added on the host (results.h). Nothing in that depends on how many rows there are, so a row's result is the same alone and
 // in any batch.
 //
-// Where a device has one address space, one program deals the work to all cores. Where each core has its own, each holds a
-// slice of the weights, gets a copy of the activations, and runs a program of its own.
+// Where all cores share an address space, one program deals the work to all of them; it lies where the weights lie, and so do
+// its activations and results. Where each core has its own, each holds a slice of the weights, gets a copy of the
+// activations, and runs a program of its own.
 //
 // Programs are planned and written once per (M, weights, slice) and kept, in device memory, least recently used first out;
 // a multiplication re-aims one at its weights by rewriting the words that hold addresses.
@@ -31,7 +32,7 @@
 namespace npu::gemm {
 
 struct EngineOptions {
-    std::uint32_t cores = 3;  // where the device has one address space; otherwise all of its spaces work
+    std::uint32_t cores = 3;  // where they share an address space; elsewhere all work
     std::chrono::milliseconds deadline{2000};
     Team team = work_alone;                 // converts activations and results
     bool check_programs = true;             // every new program passes rockchip::check_program before its first run
@@ -45,7 +46,8 @@ struct EngineOptions {
 struct MultiplyReport {
     std::size_t submissions = 0;
     std::size_t tasks = 0;
-    double predicted_seconds = 0;  // by the timing model, on the chip at its nominal clock
+    std::size_t space_switches = 0;  // submissions in another address space than the one before
+    double predicted_seconds = 0;    // by the timing model, on the chip at its nominal clock
 };
 
 class Engine {
@@ -55,7 +57,8 @@ class Engine {
     ~Engine();
 
     [[nodiscard]] const rockchip::ChipProfile& chip() const;
-    [[nodiscard]] std::uint32_t spaces() const { return device_.spaces(); }
+    // Slices of a matrix: one, or one per core where each has an address space.
+    [[nodiscard]] std::uint32_t parts() const { return device_.info().space_per_core ? device_.spaces() : 1; }
 
     // Writes x.rows rows of N floats. Errors: what planning, the checker or the device say; the output is then
     // undefined. Thread-safe; calls are serialised.
@@ -77,9 +80,10 @@ class Engine {
     std::vector<float> write_features(const ResidentWeights& weights, const std::vector<CachedProgram*>& programs,
                                       RowsView x);  // returns row scales
     void share_rows(std::uint32_t rows, const std::function<void(std::uint32_t first, std::uint32_t count)>& work);
-    Result<CachedProgram*> program_for(const WeightsShape& shape, const Slice& slice, std::uint32_t rows);
+    Result<CachedProgram*> program_for(const WeightsShape& shape, const Slice& slice, std::uint32_t space,
+                                       std::uint32_t rows);
     Result<std::unique_ptr<CachedProgram>> make_program(const WeightsShape& shape, const Slice& slice,
-                                                        std::uint32_t rows);
+                                                        std::uint32_t space, std::uint32_t rows);
     Result<void> aim(CachedProgram& program, const ResidentWeights& weights);
     Result<void> check(const CachedProgram& program, const ResidentWeights& weights) const;
 
@@ -87,6 +91,7 @@ class Engine {
     EngineOptions options_;
     std::mutex mutex_;
     std::vector<Space> spaces_;
+    std::uint32_t last_space_ = 0;
     std::list<std::unique_ptr<CachedProgram>> programs_;  // most recently used first
 };
 

@@ -70,16 +70,16 @@ void quantise(const WeightsShape& shape, const std::vector<compile::KTile>& rang
 
 }  // namespace
 
-std::vector<Slice> slices(const WeightsShape& shape, std::uint32_t spaces) {
+std::vector<Slice> slices(const WeightsShape& shape, std::uint32_t parts) {
     const std::uint32_t group = rockchip::info(info(shape.pipeline).input).kernels_per_group;
     const std::uint32_t groups = ceil_div(shape.n, group);
     std::vector<Slice> all;
     std::uint32_t first = 0;
-    for (std::uint32_t space = 0; space < spaces; ++space) {
-        const std::uint32_t share = groups / spaces + (space < groups % spaces ? 1 : 0);
+    for (std::uint32_t part = 0; part < parts; ++part) {
+        const std::uint32_t share = groups / parts + (part < groups % parts ? 1 : 0);
         const std::uint32_t count = std::min(share * group, shape.n - first);
         if (count != 0) {
-            all.push_back({first, count, space});
+            all.push_back({part, first, count});
         }
         first += count;
     }
@@ -92,10 +92,10 @@ std::uint32_t longest_k_tile(const WeightsShape& shape, const rockchip::ChipProf
                                    : compile::best_max_k(shape.n, shape.k, pipeline.input, pipeline.output, chip);
 }
 
-std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfile& chip, std::uint32_t spaces) {
+std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfile& chip, std::uint32_t parts) {
     const std::vector<compile::KTile> ranges = k_tiles(shape, chip);
     std::size_t most = 0;
-    for (const Slice& slice : slices(shape, spaces)) {
+    for (const Slice& slice : slices(shape, parts)) {
         const std::vector<Tile> tiles = tiles_of(ranges, info(shape.pipeline).input, slice.count);
         most = std::max(most, tiles.empty() ? 0 : tiles.back().offset + tiles.back().layout.bytes());
     }
@@ -104,8 +104,8 @@ std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfil
 
 Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowReader& read_row, DeviceSpan span,
                                         const rockchip::ChipProfile& chip) {
-    const auto spaces = static_cast<std::uint32_t>(span.buffers.size());
-    const std::size_t needed = resident_bytes(shape, chip, spaces);
+    const auto parts = static_cast<std::uint32_t>(span.buffers.size());
+    const std::size_t needed = resident_bytes(shape, chip, parts);
     if (needed == 0 || span.bytes < needed) {
         return make_error(ErrorCode::invalid_argument,
                           "weights of %u x %u (%s) need %zu bytes of device memory; %zu were given", shape.n, shape.k,
@@ -122,9 +122,9 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
     std::vector<float> row(shape.k);
     const std::size_t stride = compile::packed_bytes(precision, compile::padded_channels(precision, shape.k));
     std::vector<std::byte> quantised(group * stride);
-    for (const Slice& slice : slices(shape, spaces)) {
+    for (const Slice& slice : slices(shape, parts)) {
         const std::vector<Tile> tiles = tiles_of(ranges, precision, slice.count);
-        std::byte* base = weights.span.buffers[slice.space]->data() + weights.span.offset;
+        std::byte* base = weights.span.buffers[slice.index]->data() + weights.span.offset;
         for (std::uint32_t first = 0; first < slice.count; first += group) {
             const std::uint32_t count = std::min(group, slice.count - first);
             for (std::uint32_t i = 0; i < count; ++i) {
@@ -139,14 +139,14 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
                                       first, count, real_k(tile.range, shape.k), base + tile.offset);
             }
         }
-        NPU_TRY(weights.span.buffers[slice.space]->to_device(weights.span.offset, needed));
+        NPU_TRY(weights.span.buffers[slice.index]->to_device(weights.span.offset, needed));
     }
     return weights;
 }
 
 std::vector<WeightTile> resident_tiles(const ResidentWeights& weights, const Slice& slice,
                                        const rockchip::ChipProfile& chip) {
-    const std::byte* base = weights.span.buffers[slice.space]->data() + weights.span.offset;
+    const std::byte* base = weights.span.buffers[slice.index]->data() + weights.span.offset;
     std::vector<WeightTile> resident;
     for (const Tile& tile : tiles_of(k_tiles(weights.shape, chip), info(weights.shape.pipeline).input, slice.count)) {
         resident.push_back({base + tile.offset, tile.range.k0, tile.range.k});
@@ -159,7 +159,7 @@ std::vector<std::uint16_t> read_back_fp16(const ResidentWeights& weights, const 
     const std::vector<compile::KTile> ranges = k_tiles(shape, chip);
     std::vector<std::uint16_t> halves(std::size_t{shape.n} * shape.k);
     for (const Slice& slice : slices(shape, static_cast<std::uint32_t>(weights.span.buffers.size()))) {
-        const std::byte* base = weights.span.buffers[slice.space]->data() + weights.span.offset;
+        const std::byte* base = weights.span.buffers[slice.index]->data() + weights.span.offset;
         std::uint16_t* rows = halves.data() + std::size_t{slice.first} * shape.k;
         for (const Tile& tile : tiles_of(ranges, Precision::fp16, slice.count)) {
             compile::unpack_weights(tile.layout, base + tile.offset, 0, slice.count, real_k(tile.range, shape.k),

@@ -3,8 +3,8 @@
 // multiplication only names its address. How K is cut depends on the weights and the chip alone, never on the batch, so
 // the result of a row does not depend on how many rows are multiplied with it.
 //
-// A device may have several address spaces (the mainline driver has one per core). Then each space holds a slice of the
-// output channels, in whole kernel groups, and multiplies it by itself.
+// Where each core has an address space of its own (the mainline driver), each space holds a slice of the output channels, in
+// whole kernel groups, and multiplies it by itself. Where all cores share one, weights lie in one of the device's spaces.
 #pragma once
 
 #include <cstddef>
@@ -30,28 +30,30 @@ struct WeightsShape {
     friend bool operator==(const WeightsShape&, const WeightsShape&) = default;
 };
 
-// The output channels of one address space.
+// The output channels that lie in one address space.
 struct Slice {
+    std::uint32_t index = 0;  // among the slices of a matrix
     std::uint32_t first = 0;
     std::uint32_t count = 0;
-    std::uint32_t space = 0;
 };
 
-// Every output channel in one slice; at most one slice per space, none of them empty.
-std::vector<Slice> slices(const WeightsShape& shape, std::uint32_t spaces);
+// Every output channel in one slice; at most `parts` of them, none empty.
+std::vector<Slice> slices(const WeightsShape& shape, std::uint32_t parts);
 
 // The longest K tile of these weights: PlanOptions::max_k of every plan for them.
 std::uint32_t longest_k_tile(const WeightsShape& shape, const rockchip::ChipProfile& chip);
 
-// A piece of device memory that somebody else owns: the same range of a buffer in each address space.
+// A piece of device memory that somebody else owns: the same range of a buffer for each slice. The buffer of slice i lies in
+// address space first_space + i.
 struct DeviceSpan {
-    std::vector<device::Buffer*> buffers;  // by space
+    std::vector<device::Buffer*> buffers;
     std::size_t offset = 0;
     std::size_t bytes = 0;
+    std::uint32_t first_space = 0;
 };
 
-// Bytes that the weights take in each address space, all K tiles one after another. A multiple of 64.
-std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfile& chip, std::uint32_t spaces);
+// Bytes that each slice takes, all K tiles one after another. A multiple of 64.
+std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfile& chip, std::uint32_t parts);
 
 struct ResidentWeights {
     WeightsShape shape;

@@ -111,7 +111,7 @@ Result<void> Executor::multiply(const ggml_tensor* node, bool resident) {
     return for_each_plane(
         node, [&](const gemm::ResidentWeights& weights, gemm::RowsView x, gemm::TargetView y) -> Result<void> {
             NPU_ASSIGN(const gemm::MultiplyReport report, context_.engine().multiply(weights, x, y));
-            context_.statistics().count_submissions(report.submissions, report.tasks, report.predicted_seconds);
+            context_.statistics().count_submissions(report);
             return {};
         });
 }
@@ -156,7 +156,7 @@ Result<void> Executor::multiply_transient(const ggml_tensor* node) {
                 read_row(weights, plane + row * weights->nb[1], destination);
             };
             context_.statistics().count_late_upload(
-                gemm::resident_bytes(shape, context_.engine().chip(), context_.engine().spaces()));
+                gemm::resident_bytes(shape, context_.engine().chip(), context_.engine().parts()));
             NPU_TRY(context_.engine().with_transient(
                 shape, read, [&](const gemm::Engine::Multiply& multiply) -> Result<void> {
                     for (std::int64_t i3 = w3 * share3; i3 < (w3 + 1) * share3; ++i3) {
@@ -165,8 +165,7 @@ Result<void> Executor::multiply_transient(const ggml_tensor* node) {
                                                    static_cast<std::size_t>(activations->ne[0]),
                                                    static_cast<std::uint32_t>(activations->ne[1])};
                             NPU_ASSIGN(const gemm::MultiplyReport report, multiply(x, {plane_of(node, i2, i3), n}));
-                            context_.statistics().count_submissions(report.submissions, report.tasks,
-                                                                    report.predicted_seconds);
+                            context_.statistics().count_submissions(report);
                         }
                     }
                     return {};

@@ -18,11 +18,12 @@ void Statistics::count_cpu_matmul(const char* reason) {
     ++cpu_reasons_[reason];
 }
 
-void Statistics::count_submissions(std::size_t submissions, std::size_t tasks, double predicted_seconds) {
+void Statistics::count_submissions(const gemm::MultiplyReport& report) {
     const std::lock_guard lock(mutex_);
-    submissions_ += submissions;
-    tasks_ += tasks;
-    predicted_seconds_ += predicted_seconds;
+    submissions_ += report.submissions;
+    tasks_ += report.tasks;
+    space_switches_ += report.space_switches;
+    predicted_seconds_ += report.predicted_seconds;
 }
 
 void Statistics::count_late_upload(std::size_t bytes) {
@@ -49,6 +50,7 @@ std::string Statistics::to_json(const std::string& device) const {
         {"cpu_reasons", cpu_reasons_.empty() ? nlohmann::ordered_json::object() : nlohmann::ordered_json(cpu_reasons_)},
         {"submissions", submissions_},
         {"tasks", tasks_},
+        {"address_space_switches", space_switches_},
         {"weight_bytes_resident", peak_resident_bytes_},
         {"weight_bytes_uploaded_after_load", uploaded_after_load_},
         {"predicted_seconds", predicted_seconds_},

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "gemm/engine.h"
 
 namespace npu::plugin {
 
@@ -17,7 +18,7 @@ class Statistics {
     void count_npu_matmul();
     void count_cpu_matmul(const char* reason);
     // Work of one multiplication, as the engine reports it.
-    void count_submissions(std::size_t submissions, std::size_t tasks, double predicted_seconds);
+    void count_submissions(const gemm::MultiplyReport& report);
     // Weights written to the device other than by loading them: host matrices uploaded for one multiplication, and
     // resident weights that are written a second time.
     void count_late_upload(std::size_t bytes);
@@ -33,6 +34,7 @@ class Statistics {
     std::map<std::string, std::size_t> cpu_reasons_;
     std::size_t submissions_ = 0;
     std::size_t tasks_ = 0;
+    std::size_t space_switches_ = 0;
     std::size_t resident_bytes_ = 0;
     std::size_t peak_resident_bytes_ = 0;
     std::size_t uploaded_after_load_ = 0;

@@ -24,11 +24,12 @@ struct Slot {
     std::size_t uploads = 0;
 };
 
-// A device may have several address spaces. ggml sees one range, of which nothing is ever read or
-// written, and each space holds a part of every tensor at the tensor's offset divided by the number of spaces.
+// ggml sees one range, of which nothing is ever read or written. Where each core has an address space, the device memory is a
+// buffer in each of them, and a tensor's slices lie at its offset divided by their number.
 struct BufferContext {
     DeviceContext& device;
-    std::vector<std::unique_ptr<device::Buffer>> memory;  // one per space
+    std::vector<std::unique_ptr<device::Buffer>> memory;  // one per slice of a tensor
+    std::uint32_t first_space = 0;
     std::byte* base = nullptr;
     std::deque<Slot> slots;  // addresses stay valid as it grows
 };
@@ -48,10 +49,11 @@ void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot
     const auto read = [&](std::uint32_t row, float* destination) {
         read_row(tensor, slot.original.data() + row * row_bytes, destination);
     };
-    const auto spaces = static_cast<std::uint32_t>(context.memory.size());
+    const auto parts = static_cast<std::uint32_t>(context.memory.size());
     const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.base);
-    gemm::DeviceSpan span{{}, offset / spaces, gemm::resident_bytes(shape, context.device.engine().chip(), spaces)};
-    const std::size_t bytes = span.bytes * spaces;
+    gemm::DeviceSpan span{
+        {}, offset / parts, gemm::resident_bytes(shape, context.device.engine().chip(), parts), context.first_space};
+    const std::size_t bytes = span.bytes * parts;
     for (const auto& memory : context.memory) {
         span.buffers.push_back(memory.get());
     }
@@ -182,19 +184,34 @@ constexpr ggml_backend_buffer_i buffer_interface = {
 
 const char* type_get_name(ggml_backend_buffer_type_t) { return "NPU_REPACK"; }
 
-ggml_backend_buffer_t type_alloc_buffer(ggml_backend_buffer_type_t type, size_t size) {
-    device::Device& device = context_of(type).device();
-    auto context = std::make_unique<BufferContext>(context_of(type));
-    for (std::uint32_t space = 0; space < device.spaces(); ++space) {
-        auto memory = device.allocate(ceil_div<std::size_t>(size, device.spaces()), space);
-        if (!memory) {
-            GGML_LOG_ERROR("ggml-npu: %s\n", memory.error().message.c_str());
-            return nullptr;
-        }
-        context->memory.push_back(std::move(*memory));
+// Device memory for `size` bytes of tensors from an address space on.
+Result<std::unique_ptr<BufferContext>> allocate(DeviceContext& device, std::size_t size, std::uint32_t first_space) {
+    auto context = std::make_unique<BufferContext>(device);
+    context->first_space = first_space;
+    const std::uint32_t parts = device.engine().parts();
+    for (std::uint32_t part = 0; part < parts; ++part) {
+        NPU_ASSIGN(auto memory, device.device().allocate(ceil_div<std::size_t>(size, parts), first_space + part));
+        context->memory.push_back(std::move(memory));
     }
     context->base = context->memory.front()->data();
-    return ggml_backend_buffer_init(type, buffer_interface, context.release(), size);
+    return context;
+}
+
+// In the first address space that has room. ggml asks layer by layer, so a graph visits each space once.
+ggml_backend_buffer_t type_alloc_buffer(ggml_backend_buffer_type_t type, size_t size) {
+    DeviceContext& device = context_of(type);
+    const std::uint32_t choices = device.device().spaces() - device.engine().parts() + 1;
+    for (std::uint32_t space = 0; space < choices; ++space) {
+        auto context = allocate(device, size, space);
+        if (context) {
+            return ggml_backend_buffer_init(type, buffer_interface, context->release(), size);
+        }
+        if (space + 1 == choices || context.error().code != ErrorCode::out_of_memory) {
+            GGML_LOG_ERROR("ggml-npu: %s\n", context.error().message.c_str());
+            break;
+        }
+    }
+    return nullptr;
 }
 
 size_t type_get_alignment(ggml_backend_buffer_type_t) { return alignment; }
@@ -208,10 +225,10 @@ size_t type_get_alloc_size(ggml_backend_buffer_type_t type, const ggml_tensor* t
     const std::size_t plain = ggml_nbytes(tensor);  // ggml asks for at least this
     const std::size_t resident =
         is_weight_matrix(tensor)
-            ? gemm::resident_bytes(weights_shape(tensor), engine.chip(), engine.spaces()) * engine.spaces()
+            ? gemm::resident_bytes(weights_shape(tensor), engine.chip(), engine.parts()) * engine.parts()
             : 0;
-    // Whole alignments in every space, so that a tensor's offset is one in each of them, too.
-    return align_up(std::max(plain, resident), alignment * engine.spaces());
+    // Whole alignments for every slice, so that a tensor's offset is one in each of them, too.
+    return align_up(std::max(plain, resident), alignment * engine.parts());
 }
 
 bool type_is_host(ggml_backend_buffer_type_t) { return false; }  // so that loaders never bypass set_tensor

@@ -95,7 +95,7 @@ class Product {
         EXPECT_TRUE(plan) << plan.error().message;
         plan_ = *plan;
         const auto make = [&](std::size_t bytes) {
-            auto buffer = device.allocate(bytes, device.space_of(core));
+            auto buffer = device.allocate(bytes, device.info().space_per_core ? core : 0);
             EXPECT_TRUE(buffer) << buffer.error().message;
             return std::move(*buffer);
         };

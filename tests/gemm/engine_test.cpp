@@ -75,11 +75,12 @@ class EngineTest : public testing::Test {
         engine_ = std::make_unique<Engine>(*device_, options);
     }
 
-    Result<ResidentWeights> make_resident(const Matrix& w, Pipeline pipeline, bool rotated = false) {
+    Result<ResidentWeights> make_resident(const Matrix& w, Pipeline pipeline, bool rotated = false,
+                                          std::uint32_t first_space = 0) {
         const WeightsShape shape{w.rows, w.columns, pipeline, rotated};
-        DeviceSpan span{{}, 64, resident_bytes(shape, engine_->chip(), engine_->spaces())};
-        for (std::uint32_t space = 0; space < engine_->spaces(); ++space) {
-            NPU_ASSIGN(auto buffer, device_->allocate(span.bytes + 64, space));
+        DeviceSpan span{{}, 64, resident_bytes(shape, engine_->chip(), engine_->parts()), first_space};
+        for (std::uint32_t part = 0; part < engine_->parts(); ++part) {
+            NPU_ASSIGN(auto buffer, device_->allocate(span.bytes + 64, first_space + part));
             span.buffers.push_back(buffer.get());
             buffers_.push_back(std::move(buffer));
         }
@@ -449,6 +450,24 @@ TEST_F(EngineTest, TheCpuGivesTheNpusResultFromTheSameTiles) {
             EXPECT_NE(y, expected);
         }
     }
+}
+
+TEST_F(EngineTest, WeightsInAnyAddressSpaceGiveTheSameResult) {
+    const Matrix x = Matrix::random(5, 300, 51);
+    const Matrix w = Matrix::random(70, 300, 52);
+    open();
+    std::vector<float> first;
+    for (const std::uint32_t space : {0U, 1U, 15U, 1U}) {
+        const auto weights = make_resident(w, Pipeline::int8, false, space);
+        ASSERT_TRUE(weights) << weights.error().message;
+        const std::vector<float> y = multiply(*weights, x);
+        EXPECT_EQ(last_report_.space_switches, space == 0 ? 0U : 1U);
+        EXPECT_EQ(multiply(*weights, x), y);
+        EXPECT_EQ(last_report_.space_switches, 0U) << "it is live already";
+        first = first.empty() ? y : first;
+        EXPECT_EQ(y, first) << space;
+    }
+    EXPECT_FALSE(make_resident(w, Pipeline::int8, false, 16));
 }
 
 TEST_F(EngineTest, RotationHelpsRowsWithOutliers) {
