@@ -154,6 +154,7 @@ Result<std::unique_ptr<RknnEngine>> RknnEngine::open(const RknnOptions& options)
     if (cores < options.cores) {
         log(LogLevel::info, "librknnrt ties products to %u cores; %u were asked for", cores, options.cores);
     }
+    engine->session_ = session;
     engine->add_domain(session);
     return engine;
 }
@@ -195,10 +196,10 @@ Result<RknnWeights> RknnEngine::prepare(const WeightsShape& shape, const RowRead
 
 Result<RknnWeights> RknnEngine::allocate(const WeightsShape& shape) {
     const std::lock_guard lock(mutex_);
-    const std::uint32_t domains = domains_.front()->session->version().major < 2 ? 1 : options_.domains;
+    const std::uint32_t domains = session_->version().major < 2 ? 1 : options_.domains;
     for (std::uint32_t domain = 0;; ++domain) {
         if (domain == domains_.size()) {
-            NPU_ASSIGN(auto session, domains_.front()->session->open_domain(domain));
+            NPU_ASSIGN(auto session, session_->open_domain(domain));
             add_domain(std::move(session));
         }
         Result<RknnWeights> weights = allocate_in(domain, shape);

@@ -89,8 +89,8 @@ class RknnEngine {
     // Thread-safe; calls are serialised.
     Result<RknnReport> multiply(const RknnWeights& weights, RowsView x, TargetView y);
 
-    [[nodiscard]] const rknn::Version& version() const { return domains_.front()->session->version(); }
-    [[nodiscard]] const std::string& driver() const { return domains_.front()->session->driver(); }
+    [[nodiscard]] const rknn::Version& version() const { return session_->version(); }
+    [[nodiscard]] const std::string& driver() const { return session_->driver(); }
     [[nodiscard]] const std::vector<rknn::ProbedType>& types() const { return types_; }
     [[nodiscard]] std::uint32_t cores() const { return cores_; }
 
@@ -116,6 +116,7 @@ class RknnEngine {
                           std::uint32_t rows, TargetView y);
 
     RknnOptions options_;
+    std::shared_ptr<const rknn::Session> session_;  // of domain 0
     std::mutex mutex_;
     std::vector<std::unique_ptr<Domain>> domains_;
     std::vector<rknn::ProbedType> types_;

@@ -111,6 +111,33 @@ TEST_P(RknnEngineTest, ProductsOfHalvesAreRightForRandomShapes) {
     }
 }
 
+TEST_P(RknnEngineTest, ProductsOnTheSimulatedMachineAreRight) {
+    const FakeSetting scope("FAKE_RKNN_MACHINE", "1");
+    RknnOptions options = small_pieces();
+    options.longest_k_fp16 = 512;
+    options.longest_k_int8 = 1024;
+    options.longest_n = 160;
+    open(options);
+    const int before = library_.machine_runs();
+    std::mt19937 generator(25);
+    for (int i = 0; i < 6; ++i) {
+        const std::uint32_t m = 1 + generator() % 50;
+        const std::uint32_t n = 1 + generator() % 400;
+        const std::uint32_t k = 1 + generator() % 2500;
+        SCOPED_TRACE(format("M %u, N %u, K %u", m, n, k));
+        const Matrix w = random_int8(n, k, generator());
+        const Matrix x = random_int8(m, k, generator());
+        ASSERT_EQ(product(x, w, Pipeline::int8), exact_products(x, w));
+        const Matrix halves = random_normal(n, k, generator());
+        const Matrix rows = random_normal(m, k, generator());
+        std::vector<float> y = product(rows, halves, Pipeline::fp16);
+        ASSERT_LT(largest_error(rows, halves, y, true), 1e-4);
+        y.back() += 0.1F;
+        ASSERT_GT(largest_error(rows, halves, y, true), 1e-4);
+    }
+    EXPECT_GT(library_.machine_runs(), before);
+}
+
 TEST_P(RknnEngineTest, LongSumsAreCutIntoTilesAndAddedExactly) {
     open();
     const Matrix w = random_int8(400, 9001, 3);

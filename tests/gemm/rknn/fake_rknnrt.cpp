@@ -5,7 +5,7 @@
 // It is built once per release (FAKE_RKNN_RELEASE 16, 20 or 23), because which symbols exist is part of the interface.
 // Descriptions of structs and layouts are its own, not those of src/gemm, so that the two can disagree.
 //
-// Host and device see different bytes of a memory until it is synchronised. Products are plain loops over index functions.
+// Host and device see different bytes of a memory until it is synchronised.
 //
 // Environment: FAKE_RKNN_VERSION is what the query reports. FAKE_RKNN_FAULTS is a list by comma:
 //   create, create-null, run, bind, sync, query   the call fails (create-null: succeeds without a context)
@@ -15,6 +15,7 @@
 //   zeros=T                                       products of type T are zeros
 //   cores=N                                       contexts can be tied to the first N cores only
 //   other-block                                   B comes in blocks of another chip
+// With FAKE_RKNN_MACHINE, native products of types 1 and 2 are computed by the simulated NPU, not by loops.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -26,9 +27,12 @@
 #include <string>
 #include <vector>
 
-#include "base/float_bits.h"
+#include "fake_machine.h"
+#include "fake_products.h"
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
+
+using namespace fake;
 
 namespace {
 
@@ -58,11 +62,6 @@ struct IoAttr {
 static_assert(sizeof(IoAttr) == 996);
 
 // What a caller of the release passes, read from its bytes.
-struct Info {
-    std::int32_t m, k, n, type;
-    int b_layout, b_quant, ac_layout, ac_quant, domain;
-};
-
 Info read_info(const void* from) {
     // The whole struct is copied, so that AddressSanitizer sees a caller that passes a shorter one.
     std::int32_t words[FAKE_RKNN_RELEASE == 16 ? 6 : 16];
@@ -82,21 +81,6 @@ Info read_info(const void* from) {
 #endif
     return info;
 }
-
-// A type: bits and tensor-type codes of operands and result, and how the native layouts cut them.
-struct Type {
-    int code;
-    int in_bits, out_bits;
-    int in_tensor, out_tensor;
-    int a_group, b_kernels, b_channels, c_group;
-    int since;  // release
-};
-constexpr Type types[] = {
-    {1, 16, 32, 1, 0, 8, 16, 32, 4, 16},
-    {2, 8, 32, 2, 6, 16, 32, 32, 4, 16},
-    {4, 16, 16, 1, 1, 8, 16, 32, 8, 20},
-    {10, 4, 16, 10, 4, 32, 64, 32, 8, 16},
-};
 
 struct Memory {
     Mem mem{};
@@ -120,6 +104,7 @@ std::map<Mem*, std::shared_ptr<Memory>> memories;
 std::uint64_t next_context = 0x1000;
 int peak_contexts = 0;
 int runs = 0;
+std::atomic<int> machine_runs = 0;
 std::string first_violation;
 
 int violation(const std::string& text) {
@@ -164,77 +149,29 @@ void describe(Attr& attr, const char* name, std::initializer_list<int> dims, std
     attr.type = type;
 }
 
-constexpr int longest_segment = 8192;  // of a native B; a longer K is packed segment by segment
-
-std::int64_t index_a(const Context& c, std::int64_t m, std::int64_t k) {
-    const std::int64_t group = c.type->a_group;
-    return c.info.ac_layout == 0 ? m * c.info.k + k : (k / group * c.info.m + m) * group + k % group;
-}
-
-std::int64_t index_b(const Context& c, std::int64_t k, std::int64_t n) {
-    if (c.info.b_layout == 0) {
-        return k * c.info.n + n;
-    }
-    const std::int64_t kernels = c.type->b_kernels;
-    const std::int64_t channels = c.type->b_channels;
-    const std::int64_t start = k / longest_segment * longest_segment;
-    const std::int64_t length = std::min<std::int64_t>(longest_segment, c.info.k - start);
-    const std::int64_t in = k - start;
-    return start * c.info.n + ((n / kernels * (length / channels) + in / channels) * kernels + n % kernels) * channels +
-           in % channels;
-}
-
-std::int64_t index_c(const Context& c, std::int64_t m, std::int64_t n) {
-    const std::int64_t group = c.type->c_group;
-    return c.info.ac_layout == 0 ? m * c.info.n + n : (n / group * c.info.m + m) * group + n % group;
-}
-
-double element(const std::vector<std::uint8_t>& bytes, int bits, std::int64_t index) {
-    if (bits == 4) {
-        const int nibble = bytes.at(static_cast<std::size_t>(index / 2)) >> (index % 2 * 4) & 15;
-        return nibble >= 8 ? nibble - 16 : nibble;
-    }
-    if (bits == 8) {
-        return static_cast<std::int8_t>(bytes.at(static_cast<std::size_t>(index)));
-    }
-    const auto at = static_cast<std::size_t>(index) * 2;
-    return npu::half_to_float(static_cast<std::uint16_t>(bytes.at(at) | bytes.at(at + 1) << 8));
-}
-
-void put(const Type& type, double sum, std::int64_t index, std::vector<std::uint8_t>& bytes) {
-    std::uint32_t word = 0;
-    switch (type.code) {
-        case 1: word = std::bit_cast<std::uint32_t>(static_cast<float>(sum)); break;
-        case 4: word = npu::float_to_half(static_cast<float>(sum)); break;
-        case 10:
-            word = static_cast<std::uint16_t>(static_cast<std::int16_t>(std::clamp(sum, -32768.0, 32767.0)));
-            break;
-        default: word = static_cast<std::uint32_t>(static_cast<std::int32_t>(sum)); break;
-    }
-    for (int byte = 0; byte < type.out_bits / 8; ++byte) {
-        bytes.at(static_cast<std::size_t>(index * (type.out_bits / 8) + byte)) =
-            static_cast<std::uint8_t>(word >> byte * 8);
-    }
-}
-
-void compute(const Context& c) {
-    const bool zeros = fault("zeros") == c.type->code;
-    const std::vector<std::uint8_t>& a = c.bound[0]->device;
-    const std::vector<std::uint8_t>& b = c.bound[1]->device;
-    std::vector<double> row(static_cast<std::size_t>(c.info.k));
-    std::vector<double> kernel(row.size());
-    for (int n = 0; n < c.info.n; ++n) {
-        for (int k = 0; k < c.info.k; ++k) {
-            kernel[static_cast<std::size_t>(k)] = element(b, c.type->in_bits, index_b(c, k, n));
+// False: the simulated machine did not compute it, and the violation says why.
+bool compute(const Context& c) {
+    const Product product{c.info, *c.type};
+    std::vector<std::uint8_t>& result = c.bound[2]->device;
+    const bool on_machine = std::getenv("FAKE_RKNN_MACHINE") != nullptr && product.info.b_layout == 1 &&
+                            product.info.ac_layout == 1 && (c.type->code == 1 || c.type->code == 2);
+    if (on_machine) {
+        const std::string error = multiply_on_machine(
+            c.type->code == 1, static_cast<std::uint32_t>(c.info.m), static_cast<std::uint32_t>(c.info.n),
+            static_cast<std::uint32_t>(c.info.k), c.bound[0]->device, c.bound[1]->device, result);
+        if (!error.empty()) {
+            const std::lock_guard lock(mutex);
+            violation(error);
+            return false;
         }
-        for (int m = 0; m < c.info.m; ++m) {
-            double sum = 0;
-            for (int k = 0; k < c.info.k; ++k) {
-                sum += element(a, c.type->in_bits, index_a(c, m, k)) * kernel[static_cast<std::size_t>(k)];
-            }
-            put(*c.type, zeros ? 0 : sum, index_c(c, m, n), c.bound[2]->device);
-        }
+        ++machine_runs;
+    } else {
+        multiply(product, c.bound[0]->device, c.bound[1]->device, result);
     }
+    if (fault("zeros") == c.type->code) {
+        std::ranges::fill(result, std::uint8_t{0});
+    }
+    return true;
 }
 
 int check(const Info& info, const Type& type) {
@@ -265,7 +202,7 @@ FAKE_EXPORT int rknn_matmul_create(std::uint64_t* id, const void* caller_info, I
     auto made = std::make_shared<Context>();
     made->info = read_info(caller_info);
     const Info& info = made->info;
-    for (const Type& type : types) {
+    for (const Type& type : types()) {
         if (type.code == info.type && type.since <= FAKE_RKNN_RELEASE && fault("type") != type.code) {
             made->type = &type;
         }
@@ -426,9 +363,9 @@ FAKE_EXPORT int rknn_matmul_run(std::uint64_t id) {
         const std::lock_guard lock(mutex);
         return violation("two runs of one context at once");
     }
-    compute(*context);
+    const bool done = compute(*context);
     context->running = false;
-    return 0;
+    return done ? 0 : -1;
 }
 
 FAKE_EXPORT int rknn_query(std::uint64_t id, int command, void* answer, std::uint32_t size) {
@@ -477,6 +414,8 @@ FAKE_EXPORT int fake_rknn_runs() {
     const std::lock_guard lock(mutex);
     return runs;
 }
+
+FAKE_EXPORT int fake_rknn_machine_runs() { return machine_runs; }
 
 // The most contexts at a time since the last call.
 FAKE_EXPORT int fake_rknn_peak_contexts() {
