@@ -308,6 +308,7 @@ TEST_P(RknnEngineTest, WeightsGoToTheNextDomainWhenOneIsFull) {
         EXPECT_EQ(*multiply(*engine_, *weights, x), exact_products(x, w));
         weights_.push_back(std::move(*weights));
     }
+    EXPECT_EQ(library_.domains(), domains ? 3 : 1);
     const Matrix w = random_int8(100, 400, 20);
     EXPECT_FALSE(prepare(*engine_, w, Pipeline::int8));
     weights_.erase(weights_.begin());

@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -103,7 +104,6 @@ std::map<std::uint64_t, std::shared_ptr<Context>> contexts;
 std::map<Mem*, std::shared_ptr<Memory>> memories;
 std::uint64_t next_context = 0x1000;
 int peak_contexts = 0;
-int runs = 0;
 std::atomic<int> machine_runs = 0;
 std::string first_violation;
 
@@ -357,7 +357,6 @@ FAKE_EXPORT int rknn_matmul_run(std::uint64_t id) {
         if (fault("run") == 0) {
             return -1;
         }
-        ++runs;
     }
     if (context->running.exchange(true)) {
         const std::lock_guard lock(mutex);
@@ -410,9 +409,14 @@ FAKE_EXPORT int fake_rknn_memories() {
     return static_cast<int>(memories.size());
 }
 
-FAKE_EXPORT int fake_rknn_runs() {
+// Domains that contexts live in.
+FAKE_EXPORT int fake_rknn_domains() {
     const std::lock_guard lock(mutex);
-    return runs;
+    std::set<int> domains;
+    for (const auto& [id, context] : contexts) {
+        domains.insert(context->info.domain);
+    }
+    return static_cast<int>(domains.size());
 }
 
 FAKE_EXPORT int fake_rknn_machine_runs() { return machine_runs; }

@@ -40,7 +40,7 @@ class FakeLibrary {
 
     [[nodiscard]] int contexts() const { return ask("fake_rknn_contexts"); }
     [[nodiscard]] int memories() const { return ask("fake_rknn_memories"); }
-    [[nodiscard]] int runs() const { return ask("fake_rknn_runs"); }
+    [[nodiscard]] int domains() const { return ask("fake_rknn_domains"); }
     [[nodiscard]] int machine_runs() const { return ask("fake_rknn_machine_runs"); }
     [[nodiscard]] int peak_contexts() const { return ask("fake_rknn_peak_contexts"); }
     [[nodiscard]] std::string violation() const;
