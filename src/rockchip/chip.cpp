@@ -36,7 +36,7 @@ const ChipProfile& rk3588() {
                 .clock_hz = 1e9,         // vendor driver, devfreq at its top
                 .boot_clock_hz = 200e6,  // published: mainline has no devfreq
                 .patched_clock_hz = 600e6,
-                .memory_hz = 2112e6,     // published with the bandwidths: 64 bits, 33.8 GB/s peak
+                .memory_hz = 2112e6,  // published with the bandwidths: 64 bits, 33.8 GB/s peak
                 // Published: weights read by one core. Other projects: 10.5 as a lower bound, 10.9 for the largest
                 // weights of a series; the device times of fp16 chains follow from it within 6 %.
                 .core_bytes_per_second = 11.1e9,

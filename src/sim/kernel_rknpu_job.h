@@ -66,7 +66,7 @@ struct RknpuJob {
 
     // Guarded by the kernel's lock.
     State state = State::queued;
-    double seconds = 0;  // on silicon; known when it is done
+    double seconds = 0;   // on silicon; known when it is done
     bool waited = false;  // was not started at once
     std::size_t cores_held = 0;
     std::size_t runs_left = 0;  // parts that wait for a host thread or run on one

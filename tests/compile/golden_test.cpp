@@ -84,7 +84,12 @@ const std::vector<Golden>& built() {
         {"rocketgen_f16_f16_M8_K64_N32", Mapping::native_tall, native, false, true, {}},
         {"rocketgen_f16_f32_M8_K64_N32", Mapping::native_tall, native, false, true, {}},
         {"matmul_i4_i16_M1_K64_N64_native_task0", Mapping::native_wide, native, true, false, {}},
-        {"rocketgen_i4_i16_M8_K64_N128", Mapping::native_tall, native, false, true, {{0, 0x3010, 0x601, 0x600, qd_off}}},
+        {"rocketgen_i4_i16_M8_K64_N128",
+         Mapping::native_tall,
+         native,
+         false,
+         true,
+         {{0, 0x3010, 0x601, 0x600, qd_off}}},
         {"rocketgen_tf32_f32_M8_K32_N32", Mapping::native_tall, native, false, true, {}},
         {"rocketgen_i8_i32_M8_K64_N64", Mapping::native_tall, native, false, true, {{0, 0x3010, 0x001, 0x000, qd_off}}},
     };

@@ -245,7 +245,8 @@ TEST(Program, relocation_writes_address_words_and_no_others) {
 }
 
 TEST(Program, bases_that_are_misaligned_or_too_high_are_refused_and_nothing_is_written) {
-    const Result<Plan> plan = plan_matmul({40, 300, 4096, Precision::int8, Precision::int32}, rk3588(), {.split = Split::rows});
+    const Result<Plan> plan =
+        plan_matmul({40, 300, 4096, Precision::int8, Precision::int32}, rk3588(), {.split = Split::rows});
     Addresses wrong = somewhere;
     wrong.weights += 8;
     EXPECT_FALSE(build_program(*plan, wrong, rk3588()));

@@ -112,9 +112,7 @@ float reference_group_sum(const float* a, const float* b, std::size_t count) {
     return sum.rounded();
 }
 
-std::uint32_t single_code(float value) {
-    return std::isnan(value) ? 0x7fc00000 : std::bit_cast<std::uint32_t>(value);
-}
+std::uint32_t single_code(float value) { return std::isnan(value) ? 0x7fc00000 : std::bit_cast<std::uint32_t>(value); }
 
 std::uint32_t half_code(float value) { return std::isnan(value) ? 0x7c01 : float_to_half(value); }
 
