@@ -173,18 +173,16 @@ void GroupSums(const std::byte* group, std::size_t blocks, const typename Produc
         for (std::size_t line = 0; line < block_bytes; line += 64) {
             hwy::Prefetch(group + prefetch_bytes + line);
         }
-        std::size_t row = 0;
-        const auto add = [&](auto add_rows, std::size_t count) HWY_ATTR {
-            add_rows(group, x + row * x_stride + block * channels_per_block, x_stride, vectors + row * row_lanes);
-            row += count;
-        };
-        while (row + 4 <= rows) {
-            add(Products::template AddBlock<4>, 4);
+        const auto* activations = x + block * channels_per_block;
+        std::int32_t* sum = vectors;
+        std::size_t left = rows;
+        for (; left >= 4; left -= 4, activations += 4 * x_stride, sum += 4 * row_lanes) {
+            Products::template AddBlock<4>(group, activations, x_stride, sum);
         }
-        switch (rows - row) {
-            case 3: add(Products::template AddBlock<3>, 3); break;
-            case 2: add(Products::template AddBlock<2>, 2); break;
-            case 1: add(Products::template AddBlock<1>, 1); break;
+        switch (left) {
+            case 3: Products::template AddBlock<3>(group, activations, x_stride, sum); break;
+            case 2: Products::template AddBlock<2>(group, activations, x_stride, sum); break;
+            case 1: Products::template AddBlock<1>(group, activations, x_stride, sum); break;
             default: break;
         }
     }

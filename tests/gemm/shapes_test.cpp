@@ -1,5 +1,6 @@
-// Plans of random shapes, in every pair of formats and arrangement, on every number of cores, through the driver's client on
-// the strict machine, against exact integers. NPU_SHAPES sets how many shapes (default 60); a nightly run has 2000.
+// Plans of random shapes, in every pair of formats and arrangement, on every number of cores, through the clients of both
+// drivers on the strict machine, against exact integers. NPU_SHAPES sets how many shapes on each (default 60); a nightly run
+// has 2000. Where each core has an address space, a program has one core.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -13,8 +14,9 @@
 #include "compile/program.h"
 #include "compile/search.h"
 #include "device/rknpu_device.h"
+#include "device/rocket_device.h"
 #include "rockchip/checker.h"
-#include "sim/kernel_rknpu.h"
+#include "sim/sim.h"
 
 namespace npu::compile {
 namespace {
@@ -98,16 +100,26 @@ std::uint32_t expected_code(const Pair& pair, std::int64_t sum, std::uint32_t sh
     }
 }
 
-class RandomShapes : public testing::Test {
+struct DriverCase {
+    const char* name;
+    sim::Driver driver;
+    sim::RocketInterface rocket;
+};
+
+class RandomShapes : public testing::TestWithParam<DriverCase> {
   protected:
     RandomShapes() {
         sim::SimOptions options;
+        options.driver = GetParam().driver;
+        options.rocket = GetParam().rocket;
         options.strict_sync = true;
         options.poison_before_each_kick = true;
         options.log_findings = false;
         kernel_ = sim::make_simulated_kernel(options);
         auto device =
-            device::open_rknpu(*kernel_, *device::find_rknpu_node(*kernel_), {.simulated = true, .chip = &rk3588()});
+            options.driver == sim::Driver::rocket
+                ? device::open_rocket(*kernel_, sim::usual_path(options.driver), {.simulated = true, .chip = &rk3588()})
+                : device::open_rknpu(*kernel_, sim::usual_path(options.driver), {.simulated = true, .chip = &rk3588()});
         device_ = std::move(*device);
     }
 
@@ -243,22 +255,23 @@ MatmulShape random_shape(const Pair& pair, std::mt19937& random) {
     }
 }
 
-TEST_F(RandomShapes, OfEveryPairOfFormatsAgreeWithExactIntegers) {
+TEST_P(RandomShapes, OfEveryPairOfFormatsAgreeWithExactIntegers) {
     const char* wanted = std::getenv("NPU_SHAPES");
     const int count = wanted != nullptr ? std::atoi(wanted) : 60;
     std::mt19937 random(77);
     for (int round = 0; round < count; ++round) {
         const Pair& pair = pairs[static_cast<std::size_t>(round) % std::size(pairs)];
         const MatmulShape shape = random_shape(pair, random);
-        PlanOptions options{.cores = 1 + static_cast<std::uint32_t>(random() % 3)};
+        const device::DeviceInfo& device = device_->info();
+        PlanOptions options{.cores = device.space_per_core ? 1 : 1 + static_cast<std::uint32_t>(random() % 3)};
         // A transposed K of int4 and row-major arrangements beyond their fields are refused by name; see plan_test.
         options.feature = random() % 3 == 0 ? Arrangement::row_major : Arrangement::native;
         const std::uint32_t row_bytes = padded_kernels(pair.input, shape.n) * info(pair.output).bits / 8;
         options.output = random() % 3 == 0 && row_bytes / 16 <= 8192 ? Arrangement::row_major : Arrangement::native;
-        options.weight_reuse = random() % 2 == 0;
-        options.data_reuse = random() % 2 == 0;
+        options.weight_reuse = device.chains && random() % 2 == 0;
+        options.data_reuse = device.chains && random() % 2 == 0;
         options.rows_in_fours = random() % 4 == 0;
-        options.emit_rdma = random() % 4 == 0;
+        options.emit_rdma = device.needs_rdma || random() % 4 == 0;
         options.max_k = random() % 2 == 0 ? best_max_k(shape.n, shape.k, pair.input, pair.output, rk3588()) : 0;
         const auto plans = search_plans(shape, rk3588(), options, rockchip::conditions(rk3588()));
         ASSERT_TRUE(plans) << plans.error().message;
@@ -278,6 +291,12 @@ TEST_F(RandomShapes, OfEveryPairOfFormatsAgreeWithExactIntegers) {
         kernel_->clear_findings();
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Drivers, RandomShapes,
+                         testing::Values(DriverCase{"rknpu", sim::Driver::rknpu, {}},
+                                         DriverCase{"rocket_0_0", sim::Driver::rocket, {}},
+                                         DriverCase{"rocket_1_5", sim::Driver::rocket, {1, 5}}),
+                         [](const auto& driver) { return std::string(driver.param.name); });
 
 }  // namespace
 }  // namespace npu::compile
