@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "base/integers.h"
+#include "compile/constraints.h"
 #include "compile/program.h"
 #include "compile/search.h"
 #include "gemm/activations.h"
 #include "gemm/results.h"
+#include "gemm/share_rows.h"
 #include "rockchip/checker.h"
 
 namespace npu::gemm {
@@ -39,7 +41,6 @@ struct Engine::Space {
 
 namespace {
 
-constexpr std::uint32_t rows_per_pack = 32;  // the kernels take rows together to write whole cache lines
 constexpr std::size_t canary_bytes = 8;
 
 // Grows a scratch buffer to at least `bytes`.
@@ -133,7 +134,7 @@ Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, T
         NPU_TRY(spaces_[program->space].output->from_device(0, program->plan.output_bytes()));
         const float* kernel_scales = weights.scales.data() + program->slice.first;
         const TargetView target{y.data + program->slice.first, y.stride};
-        share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
+        share_rows(options_.team, x.rows, [&](std::uint32_t first, std::uint32_t count) {
             read_results(weights.shape, program->plan, output.data(), kernel_scales, scales.data(), first, count,
                          target);
         });
@@ -164,7 +165,7 @@ std::vector<float> Engine::write_features(const ResidentWeights& weights, const 
     const compile::Plan& plan = programs.front()->plan;  // all have the same features
     std::byte* features = spaces_[programs.front()->space].features->data();
     std::vector<float> scales(x.rows);
-    share_rows(x.rows, [&](std::uint32_t first, std::uint32_t count) {
+    share_rows(options_.team, x.rows, [&](std::uint32_t first, std::uint32_t count) {
         write_activations(weights.shape, plan.feature_layout(), x, first, count, features, scales.data());
     });
     for (std::size_t i = 1; i < programs.size(); ++i) {
@@ -175,20 +176,6 @@ std::vector<float> Engine::write_features(const ResidentWeights& weights, const 
                                [&](float scale) { return std::ldexp(scale, static_cast<int>(shift)); });
     }
     return scales;
-}
-
-// Calls the work for packs of rows, which the threads of the team share.
-void Engine::share_rows(std::uint32_t rows, const std::function<void(std::uint32_t, std::uint32_t)>& work) {
-    const auto packs_from = [&](unsigned index, unsigned step) {
-        for (std::uint32_t first = index * rows_per_pack; first < rows; first += step * rows_per_pack) {
-            work(first, std::min(rows_per_pack, rows - first));
-        }
-    };
-    if (rows <= rows_per_pack) {
-        packs_from(0, 1);
-    } else {
-        options_.team(packs_from);
-    }
 }
 
 Result<Engine::CachedProgram*> Engine::program_for(const WeightsShape& shape, const Slice& slice, std::uint32_t space,
@@ -213,11 +200,12 @@ Result<std::unique_ptr<Engine::CachedProgram>> Engine::make_program(const Weight
                                                                     std::uint32_t space, std::uint32_t rows) {
     const device::DeviceInfo& device = device_.info();
     const PipelineInfo& pipeline = info(shape.pipeline);
-    compile::PlanOptions options = options_.constraints;
+    compile::PlanOptions options;
     options.cores = parts() == 1 ? options_.cores : 1;
     options.max_k = longest_k_tile(shape, chip());
     options.emit_rdma = device.needs_rdma;
-    options.rows_in_fours = options.rows_in_fours || device.needs_rdma;
+    options.rows_in_fours = device.needs_rdma;
+    NPU_TRY(compile::take_away(options_.without, options));  // last: what the driver asks for can be taken away, too
     NPU_ASSIGN(compile::PricedPlan best,
                compile::best_plan({rows * pipeline.rows_per_row, slice.count, shape.k, pipeline.input, pipeline.output},
                                   chip(), options, conditions_of(device)));

@@ -21,6 +21,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -34,9 +35,9 @@ namespace npu::gemm {
 struct EngineOptions {
     std::uint32_t cores = 3;  // where they share an address space; elsewhere all work
     std::chrono::milliseconds deadline{2000};
-    Team team = work_alone;                 // converts activations and results
-    bool check_programs = true;             // every new program passes rockchip::check_program before its first run
-    compile::PlanOptions constraints = {};  // which of compile/constraints.h hold
+    Team team = work_alone;      // converts activations and results
+    bool check_programs = true;  // every new program passes rockchip::check_program before its first run
+    std::string without = {};    // constraints to take away, by comma: compile/constraints.h
     std::size_t cached_programs = 128;
     // More rows than these allow are split into several submissions.
     std::size_t largest_output = std::size_t{64} << 20;  // bytes of partial sums
@@ -79,7 +80,6 @@ class Engine {
     Result<std::vector<CachedProgram*>> prepare(const ResidentWeights& weights, std::uint32_t rows);
     std::vector<float> write_features(const ResidentWeights& weights, const std::vector<CachedProgram*>& programs,
                                       RowsView x);  // returns row scales
-    void share_rows(std::uint32_t rows, const std::function<void(std::uint32_t first, std::uint32_t count)>& work);
     Result<CachedProgram*> program_for(const WeightsShape& shape, const Slice& slice, std::uint32_t space,
                                        std::uint32_t rows);
     Result<std::unique_ptr<CachedProgram>> make_program(const WeightsShape& shape, const Slice& slice,

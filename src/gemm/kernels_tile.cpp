@@ -126,7 +126,7 @@ struct ToInt8 {
     }
 
     static RowConversion Prepare(const float* row, float largest, float& scale) {
-        const Int8Scaling scaling = int8_scaling(largest);
+        const Scaling scaling = scaling_to(largest_int8, largest);
         scale = scaling.scale;
         return {row, scaling.inverse, scaling.inverse != 0.0F ? 0xffffffffU : 0U};
     }

@@ -26,13 +26,22 @@ float largest_magnitude(const float* row, std::size_t count) {
     return std::bit_cast<float>(largest);
 }
 
-Int8Scaling int8_scaling(float largest) {
+Scaling scaling_to(int bound, float largest) {
     if (largest == 0.0F || !std::isfinite(largest)) {
         return {0.0F, largest == 0.0F ? 0.0F : std::numeric_limits<float>::quiet_NaN()};
     }
     // Divide in double: a denormal maximum has no finite reciprocal in float.
-    const auto inverse = static_cast<float>(std::min(127.0 / largest, static_cast<double>(0x1p126F)));
+    const auto inverse = static_cast<float>(std::min(bound / double{largest}, double{0x1p126F}));
     return {inverse, static_cast<float>(1.0 / inverse)};
+}
+
+void round_to_bound(int bound, const float* row, std::size_t count, float inverse, std::int8_t* values) {
+    constexpr float round_to_even = 12582912.0F;  // 1.5 * 2^23: adding it leaves no bits for a fraction
+    const auto most = static_cast<float>(bound);
+    for (std::size_t i = 0; i < count; ++i) {
+        const float clamped = std::clamp(row[i] * inverse, -most, most);
+        values[i] = static_cast<std::int8_t>((clamped + round_to_even) - round_to_even);
+    }
 }
 
 float fp16_factor(float largest) {
@@ -43,16 +52,11 @@ float fp16_factor(float largest) {
 }
 
 float quantise_int8(const float* row, std::size_t count, std::int8_t* destination) {
-    const auto [inverse, scale] = int8_scaling(largest_magnitude(row, count));
+    const auto [inverse, scale] = scaling_to(largest_int8, largest_magnitude(row, count));
     if (inverse == 0.0F) {
         std::memset(destination, 0, count);
-        return scale;
-    }
-    constexpr float round_to_even = 12582912.0F;  // 1.5 * 2^23: adding it leaves no bits for a fraction
-    for (std::size_t i = 0; i < count; ++i) {
-        const float clamped = std::clamp(row[i] * inverse, -127.0F, 127.0F);
-        const float rounded = (clamped + round_to_even) - round_to_even;
-        destination[i] = static_cast<std::int8_t>(rounded);
+    } else {
+        round_to_bound(largest_int8, row, count, inverse, destination);
     }
     return scale;
 }

@@ -21,13 +21,19 @@ namespace npu::gemm {
 // Largest magnitude of `count` floats; NaN when one of them is NaN.
 float largest_magnitude(const float* row, std::size_t count);
 
-// How a row with this largest magnitude becomes int8: values are multiplied with `inverse`, and results with `scale`.
-// Both are 0 for a row of zeros; for a row that holds an infinity or a NaN the inverse is 0 and the scale NaN.
-struct Int8Scaling {
+// How a row with this largest magnitude becomes whole numbers of at most `bound`: values are multiplied with `inverse`, and
+// results with `scale`. Both are 0 for a row of zeros; for a row that holds an infinity or a NaN the inverse is 0 and the
+// scale NaN.
+struct Scaling {
     float inverse = 0;
     float scale = 0;
 };
-Int8Scaling int8_scaling(float largest);
+Scaling scaling_to(int bound, float largest);
+
+// Multiplies `count` values with `inverse` and rounds them to whole numbers, ties to even, saturated at +-bound.
+void round_to_bound(int bound, const float* row, std::size_t count, float inverse, std::int8_t* values);
+
+inline constexpr int largest_int8 = 127;
 
 // Power of two that a row with this largest magnitude is divided by before it becomes half; 1 for ordinary rows and those
 // that hold an infinity or a NaN.

@@ -13,6 +13,7 @@
 #include "gemm/hadamard.h"
 #include "gemm/kernels.h"
 #include "gemm/quantise.h"
+#include "gemm/share_rows.h"
 
 namespace npu::gemm {
 
@@ -23,8 +24,6 @@ using rknn::MatmulType;
 using rknn::Memory;
 using rockchip::Precision;
 using Range = RknnWeights::Range;
-
-constexpr std::uint32_t rows_per_pack = 32;  // the kernels take rows together to write whole cache lines
 
 // Type 0 does not exist.
 MatmulType type_of(Pipeline pipeline) {
@@ -97,20 +96,6 @@ Result<void> convert_slice(RknnWeights& weights, std::size_t slice, const RowRea
         NPU_TRY(weights.pieces[slice * tiles + tile].synchronise(rknn::Sync::to_device));
     }
     return {};
-}
-
-void share_rows(const Team& team, std::uint32_t rows,
-                const std::function<void(std::uint32_t first, std::uint32_t count)>& work) {
-    const auto packs_from = [&](unsigned index, unsigned step) {
-        for (std::uint32_t first = index * rows_per_pack; first < rows; first += step * rows_per_pack) {
-            work(first, std::min(rows_per_pack, rows - first));
-        }
-    };
-    if (rows <= rows_per_pack) {
-        packs_from(0, 1);
-    } else {
-        team(packs_from);
-    }
 }
 
 }  // namespace

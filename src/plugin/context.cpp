@@ -65,7 +65,9 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
     const Options& chosen = *options();
     auto context = std::unique_ptr<DeviceContext>(new DeviceContext());
     gemm::EngineOptions engine;
-    NPU_TRY(compile::take_away(chosen.without, engine.constraints));
+    compile::PlanOptions any;
+    NPU_TRY(compile::take_away(chosen.without, any));  // a wrong name is an error now, not at the first matmul
+    engine.without = chosen.without;
     if (const auto node = find_node(chosen.device)) {
         NPU_ASSIGN(context->device_, open_node(uapi::libc_syscalls(), *node, false, 0));
     } else {

@@ -470,6 +470,23 @@ TEST_F(EngineTest, WeightsInAnyAddressSpaceGiveTheSameResult) {
     EXPECT_FALSE(make_resident(w, Pipeline::int8, false, 16));
 }
 
+TEST_F(EngineTest, AConstraintThatTheDriverAsksForCanBeTakenAway) {
+    const Matrix x = Matrix::random(5, 128, 53);
+    const Matrix w = Matrix::random(64, 128, 54);
+    const auto macs = [&](EngineOptions options, std::vector<float>& y) {
+        open(std::move(options), mainline(0, 0));
+        const auto weights = make_resident(w, Pipeline::int8);
+        EXPECT_TRUE(weights);
+        y = multiply(*weights, x);
+        return kernel_->statistics().macs;
+    };
+    std::vector<float> padded;
+    std::vector<float> plain;
+    EXPECT_EQ(macs({}, padded), 8U * 64 * 128) << "five rows and three of padding";
+    EXPECT_EQ(macs({.without = "rows-in-fours"}, plain), 5U * 64 * 128);
+    EXPECT_EQ(padded, plain);
+}
+
 TEST_F(EngineTest, RotationHelpsRowsWithOutliers) {
     Matrix x = Matrix::random(5, 1024, 45);
     for (std::uint32_t row = 0; row < x.rows; ++row) {
