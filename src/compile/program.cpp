@@ -87,17 +87,22 @@ Result<void> append(Program& program, const std::vector<Command>& body, std::uin
     return {};
 }
 
-// Makes the tail of task `index` lead to task `index + 1`.
-void chain(Program& program, std::size_t index, std::uint64_t program_base) {
-    const TaskEntry& task = program.tasks[index];
-    const TaskEntry& next = program.tasks[index + 1];
+// Makes the tail of a task lead to another one. Returns the word that holds the address.
+std::uint32_t lead(Program& program, const TaskEntry& task, const NextTask& next) {
     const std::uint32_t tail = task.word_offset + task.body_words;
-    const std::uint64_t addend = std::uint64_t{next.word_offset} * sizeof(std::uint64_t);
-    program.words[tail] = encode(
-        {rockchip::target::pc, rockchip::offset_pc_base_address, static_cast<std::uint32_t>(program_base + addend)});
+    program.words[tail] =
+        encode({rockchip::target::pc, rockchip::offset_pc_base_address, static_cast<std::uint32_t>(next.address)});
     program.words[tail + 1] = encode({rockchip::target::pc, rockchip::offset_pc_register_amounts,
                                       rockchip::fetch_amount(next.body_words + tail_words)});
-    program.relocations.push_back({tail, Buffer::program, addend});
+    return tail;
+}
+
+// Makes the tail of task `index` lead to task `index + 1`.
+void chain(Program& program, std::size_t index, std::uint64_t program_base) {
+    const TaskEntry& next = program.tasks[index + 1];
+    const std::uint64_t addend = std::uint64_t{next.word_offset} * sizeof(std::uint64_t);
+    const std::uint32_t word = lead(program, program.tasks[index], {program_base + addend, next.body_words});
+    program.relocations.push_back({word, Buffer::program, addend});
 }
 
 Mapping mapping_of(const PlanOptions& options, bool all_rows) {
@@ -179,6 +184,11 @@ Result<Program> build_program(const Plan& plan, const Addresses& bases, const Ch
     NPU_TRY(check_base(bases, Buffer::weights, plan.weight_bytes()));
     NPU_TRY(check_base(bases, Buffer::output, plan.output_bytes()));
     return link_program(task_specs(plan, bases), bases, chip);
+}
+
+void lead_on(Program& program, std::size_t core, const NextTask& next) {
+    const CoreRange& range = program.cores[core];
+    lead(program, program.tasks[range.first_task + range.task_count - 1], next);
 }
 
 Result<void> relocate(std::span<std::uint64_t> words, std::span<const Relocation> relocations, const Addresses& bases) {

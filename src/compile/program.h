@@ -65,6 +65,16 @@ std::vector<std::vector<TaskSpec>> task_specs(const Plan& plan, const Addresses&
 Result<Program> link_program(std::span<const std::vector<TaskSpec>> cores, const Addresses& bases,
                              const ChipProfile& chip);
 
+// Where the chain of a core goes on after its last task.
+struct NextTask {
+    std::uint64_t address = 0;     // of its first word
+    std::uint32_t body_words = 0;  // without the tail
+};
+
+// Makes the last task of core `core` lead to a task of another program, so that one submission runs both. relocate() leaves
+// the link as it is.
+void lead_on(Program& program, std::size_t core, const NextTask& next);
+
 // Rewrites the address words, and only those, for buffers at `bases`. `words` may be the program in device memory.
 // Errors as for bases in build_program, except that the ends of buffers are not known here; nothing is written
 // after an error.

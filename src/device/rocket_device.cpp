@@ -209,6 +209,7 @@ Result<std::unique_ptr<Device>> open_rocket(uapi::Syscalls& calls, const std::st
     info.chains = version.chains();
     info.space_per_core = true;
     info.needs_rdma = true;
+    info.longest_job = milliseconds(rocket::job_timeout_ms);
     info.syncs_ranges = spaces.front()->syncs_ranges();
     return std::unique_ptr<Device>(
         std::make_unique<RocketDevice>(std::move(spaces), version, std::move(info), options.memory_limit));

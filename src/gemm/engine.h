@@ -10,8 +10,11 @@
 // its activations and results. Where each core has its own, each holds a slice of the weights, gets a copy of the
 // activations, and runs a program of its own.
 //
-// Programs are planned and written once per (M, weights, slice) and kept, in device memory, least recently used first out;
-// a multiplication re-aims one at its weights by rewriting the words that hold addresses.
+// Matrices that are multiplied by the same activations go together: x is converted once, and one job does all (submission.h).
+// A long batch is cut into jobs (row_cut.h), for memory, for the driver's limits, and so that the host converts the
+// rows of the next job and the results of the last one while the device works.
+//
+// Submissions are made once per (M, weights' shapes) and kept, least recently used first out.
 #pragma once
 
 #include <chrono>
@@ -21,27 +24,27 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/team.h"
 #include "device/device.h"
+#include "gemm/row_cut.h"
 #include "gemm/rows.h"
+#include "gemm/submission.h"
 #include "gemm/weights.h"
 
 namespace npu::gemm {
 
 struct EngineOptions {
-    std::uint32_t cores = 3;  // where they share an address space; elsewhere all work
-    std::chrono::milliseconds deadline{2000};
-    Team team = work_alone;      // converts activations and results
-    bool check_programs = true;  // every new program passes rockchip::check_program before its first run
-    std::string without = {};    // constraints to take away, by comma: compile/constraints.h
-    std::size_t cached_programs = 128;
-    // More rows than these allow are split into several submissions.
-    std::size_t largest_output = std::size_t{64} << 20;  // bytes of partial sums
-    std::uint32_t largest_rows = 4096;                   // keeps the tasks of a core below the driver's 4095
+    ProgramOptions programs = {};
+    std::chrono::milliseconds deadline{2000};  // of one job
+    Team team = work_alone;                    // converts activations and results
+    // Whether jobs run beside the calling thread, which then converts rows of the job before and after. The blocking system
+    // calls are made by a thread for each job. A simulated device works with the caller's own threads: no gain there.
+    bool overlap = false;
+    std::size_t cached_submissions = 128;
+    std::size_t largest_output = std::size_t{64} << 20;  // bytes of partial sums of one job
 };
 
 struct MultiplyReport {
@@ -49,6 +52,14 @@ struct MultiplyReport {
     std::size_t tasks = 0;
     std::size_t space_switches = 0;  // submissions in another address space than the one before
     double predicted_seconds = 0;    // by the timing model, on the chip at its nominal clock
+
+    MultiplyReport& operator+=(const MultiplyReport& other);
+};
+
+// One matrix and where its product with the activations goes: rows of N floats.
+struct Product {
+    const ResidentWeights* weights = nullptr;
+    TargetView y;
 };
 
 class Engine {
@@ -59,10 +70,11 @@ class Engine {
 
     [[nodiscard]] const rockchip::ChipProfile& chip() const;
     // Slices of a matrix: one, or one per core where each has an address space.
-    [[nodiscard]] std::uint32_t parts() const { return device_.info().space_per_core ? device_.spaces() : 1; }
+    [[nodiscard]] std::uint32_t parts() const { return slices_on(device_); }
 
-    // Writes x.rows rows of N floats. Errors: what planning, the checker or the device say; the output is then
-    // undefined. Thread-safe; calls are serialised.
+    // Multiplies x by every matrix. Errors: invalid_argument when the matrices differ in K, pipeline or rotation; what
+    // planning, the checker or the device say. The outputs are then undefined. Thread-safe; calls are serialised.
+    Result<MultiplyReport> multiply(std::span<const Product> products, RowsView x);
     Result<MultiplyReport> multiply(const ResidentWeights& weights, RowsView x, TargetView y);
 
     // For weights that are not resident: converts them into the engine's own device memory, then hands them to `use`,
@@ -72,27 +84,26 @@ class Engine {
                                 const std::function<Result<void>(const Multiply&)>& use);
 
   private:
-    struct CachedProgram;
-    struct Space;  // an address space and the engine's buffers in it
+    struct Batch;
 
-    Result<MultiplyReport> multiply_locked(const ResidentWeights& weights, RowsView x, TargetView y);
-    Result<void> multiply_rows(const ResidentWeights& weights, RowsView x, TargetView y, MultiplyReport& report);
-    Result<std::vector<CachedProgram*>> prepare(const ResidentWeights& weights, std::uint32_t rows);
-    std::vector<float> write_features(const ResidentWeights& weights, const std::vector<CachedProgram*>& programs,
-                                      RowsView x);  // returns row scales
-    Result<CachedProgram*> program_for(const WeightsShape& shape, const Slice& slice, std::uint32_t space,
-                                       std::uint32_t rows);
-    Result<std::unique_ptr<CachedProgram>> make_program(const WeightsShape& shape, const Slice& slice,
-                                                        std::uint32_t space, std::uint32_t rows);
-    Result<void> aim(CachedProgram& program, const ResidentWeights& weights);
-    Result<void> check(const CachedProgram& program, const ResidentWeights& weights) const;
+    Result<MultiplyReport> multiply_locked(std::span<const Product> products, RowsView x);
+    Result<MultiplyReport> multiply_in_space(std::span<const Product> products, RowsView x);
+    Result<Batch> prepare(std::span<const Product> products, RowsView x, std::uint32_t first, std::uint32_t rows,
+                          std::uint32_t slot);
+    Result<void> write_features(Batch& batch, const WeightsShape& shape, RowsView x);
+    Result<void> read_outputs(const Batch& batch, std::span<const Product> products);
+    void start(Batch& batch);
+    Result<void> finish(Batch& batch, MultiplyReport& report);
+    Result<Submission*> submission_for(const SubmissionKey& key);
 
     device::Device& device_;
     EngineOptions options_;
     std::mutex mutex_;
-    std::vector<Space> spaces_;
+    std::vector<std::vector<Scratch>> scratch_;               // by slot, by address space
+    std::vector<std::unique_ptr<device::Buffer>> transient_;  // by address space
     std::uint32_t last_space_ = 0;
-    std::list<std::unique_ptr<CachedProgram>> programs_;  // most recently used first
+    RowCut cut_;
+    std::list<std::unique_ptr<Submission>> submissions_;  // most recently used first
 };
 
 }  // namespace npu::gemm

@@ -92,6 +92,10 @@ std::uint32_t longest_k_tile(const WeightsShape& shape, const rockchip::ChipProf
                                    : compile::best_max_k(shape.n, shape.k, pipeline.input, pipeline.output, chip);
 }
 
+std::size_t k_tile_count(const WeightsShape& shape, const rockchip::ChipProfile& chip) {
+    return k_tiles(shape, chip).size();
+}
+
 std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfile& chip, std::uint32_t parts) {
     const std::vector<compile::KTile> ranges = k_tiles(shape, chip);
     std::size_t most = 0;

@@ -43,6 +43,9 @@ std::vector<Slice> slices(const WeightsShape& shape, std::uint32_t parts);
 // The longest K tile of these weights: PlanOptions::max_k of every plan for them.
 std::uint32_t longest_k_tile(const WeightsShape& shape, const rockchip::ChipProfile& chip);
 
+// K tiles of these weights.
+std::size_t k_tile_count(const WeightsShape& shape, const rockchip::ChipProfile& chip);
+
 // A piece of device memory that somebody else owns: the same range of a buffer for each slice. The buffer of slice i lies in
 // address space first_space + i.
 struct DeviceSpan {

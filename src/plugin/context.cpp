@@ -67,7 +67,7 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
     gemm::EngineOptions engine;
     compile::PlanOptions any;
     NPU_TRY(compile::take_away(chosen.without, any));  // a wrong name is an error now, not at the first matmul
-    engine.without = chosen.without;
+    engine.programs.without = chosen.without;
     if (const auto node = find_node(chosen.device)) {
         NPU_ASSIGN(context->device_, open_node(uapi::libc_syscalls(), *node, false, 0));
     } else {
@@ -82,10 +82,10 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
         NPU_ASSIGN(context->device_, open_node(*context->simulated_kernel_, {driver, sim::usual_path(driver)}, true,
                                                static_cast<std::size_t>(chosen.memory_mib) << 20));
     }
-    engine.cores = static_cast<std::uint32_t>(chosen.cores);
+    engine.programs.cores = static_cast<std::uint32_t>(chosen.cores);
     engine.deadline = std::chrono::milliseconds(chosen.timeout_ms);
     engine.team = work_in_team;
-    engine.check_programs = chosen.check_programs;
+    engine.programs.check_programs = chosen.check_programs;
     context->engine_ = std::make_unique<gemm::Engine>(*context->device_, engine);
     return context;
 }
