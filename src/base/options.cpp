@@ -32,6 +32,9 @@ constexpr std::array table{
                "int8, w4a8 and int4 only"},
     OptionInfo{"GGML_NPU_WITHOUT", OptionType::text, "", nullptr,
                "constraints of the planner to take away, by comma, for experiments on a board (npu plan --help)"},
+    OptionInfo{"GGML_NPU_OVERLAP", OptionType::choice, "auto", "auto|0|1",
+               "1: long batches are cut into jobs, and the host converts activations and results of the others while one "
+               "runs; auto: on a real NPU (a simulated one computes with the same threads)"},
     OptionInfo{"GGML_NPU_CLAIM", OptionType::choice, "all", "all|matmul",
                "all: take whole graphs and run on the CPU, counted, what the NPU does not do; "
                "matmul: accept only what the NPU computes and decline the rest"},
@@ -160,6 +163,7 @@ Result<Options> parse_options(OptionLookup lookup) {
     parsed.rotate = reader.flag("GGML_NPU_ROTATE");
     parsed.min_batch = reader.integer("GGML_NPU_MIN_BATCH");
     parsed.without = reader.text("GGML_NPU_WITHOUT");
+    parsed.overlap = reader.choice("GGML_NPU_OVERLAP");
     parsed.claim = reader.choice("GGML_NPU_CLAIM");
     parsed.cores = reader.integer("GGML_NPU_CORES");
     parsed.timeout_ms = reader.integer("GGML_NPU_TIMEOUT_MS");

@@ -51,6 +51,7 @@ struct Options {
     bool rotate = false;             // GGML_NPU_ROTATE
     std::int64_t min_batch = 1;      // GGML_NPU_MIN_BATCH
     std::string without;             // GGML_NPU_WITHOUT
+    std::string overlap;             // GGML_NPU_OVERLAP: auto | 0 | 1
     std::string claim;               // GGML_NPU_CLAIM: all | matmul
     std::int64_t cores = 3;          // GGML_NPU_CORES
     std::int64_t timeout_ms = 2000;  // GGML_NPU_TIMEOUT_MS

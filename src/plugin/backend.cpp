@@ -1,6 +1,7 @@
 // ggml's "backend" interface: one stream of graphs on the device.
 #include "plugin/backend.h"
 
+#include "plugin/arrange.h"
 #include "plugin/executor.h"
 
 namespace npu::plugin {
@@ -37,6 +38,8 @@ ggml_status graph_compute(ggml_backend_t backend, ggml_cgraph* graph) {
     }
 }
 
+void graph_optimize(ggml_backend_t, ggml_cgraph* graph, ggml_backend_graph_optimize_params*) { gather_matmuls(graph); }
+
 constexpr ggml_backend_i interface = {
     /* .get_name            = */ get_name,
     /* .free                = */ free_backend,
@@ -53,7 +56,7 @@ constexpr ggml_backend_i interface = {
     /* .graph_compute       = */ graph_compute,
     /* .event_record        = */ nullptr,
     /* .event_wait          = */ nullptr,
-    /* .graph_optimize      = */ nullptr,
+    /* .graph_optimize      = */ graph_optimize,
 };
 
 bool is_ours(ggml_backend_t backend) { return backend != nullptr && ggml_guid_matches(backend->guid, guid()); }

@@ -85,6 +85,7 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
     engine.programs.cores = static_cast<std::uint32_t>(chosen.cores);
     engine.deadline = std::chrono::milliseconds(chosen.timeout_ms);
     engine.team = work_in_team;
+    engine.overlap = chosen.overlap == "auto" ? !context->device_->info().simulated : chosen.overlap == "1";
     engine.programs.check_programs = chosen.check_programs;
     context->engine_ = std::make_unique<gemm::Engine>(*context->device_, engine);
     return context;

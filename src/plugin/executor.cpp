@@ -70,19 +70,20 @@ ggml_status Executor::compute(ggml_cgraph* graph) {
         if (const ggml_status status = compute_on_cpu(graph, cpu_first, i); status != GGML_STATUS_SUCCESS) {
             return status;
         }
-        cpu_first = i + 1;
-        if (decision.route == Route::resident && is_small(node)) {
-            if (const auto done = multiply_small(node); !done) {
+        if (decision.route == Route::transient) {
+            if (const auto done = multiply_transient(node); !done) {
                 return failed(node, done.error());
             }
-            context_.statistics().count_cpu_matmul("fewer rows than GGML_NPU_MIN_BATCH");
+            context_.statistics().count_npu_matmul();
+            cpu_first = i + 1;
             continue;
         }
-        const auto done = multiply(node, decision.route == Route::resident);
-        if (!done) {
+        const Group group = group_at(graph, i);
+        if (const auto done = multiply(group); !done) {
             return failed(node, done.error());
         }
-        context_.statistics().count_npu_matmul();
+        i = group.last;
+        cpu_first = i + 1;
     }
     return compute_on_cpu(graph, cpu_first, graph->n_nodes);
 }
@@ -104,39 +105,68 @@ ggml_status Executor::compute_on_cpu(ggml_cgraph* graph, int first, int last) {
     return ggml_backend_graph_compute(cpu_, &range);
 }
 
-Result<void> Executor::multiply(const ggml_tensor* node, bool resident) {
-    if (!resident) {
-        return multiply_transient(node);
+// The matmul at `first` and those behind it that share its activations and its way of multiplying.
+Executor::Group Executor::group_at(const ggml_cgraph* graph, int first) {
+    Group group{{graph->nodes[first]}, first};
+    const gemm::WeightsShape shape = weights_shape(graph->nodes[first]->src[0]);
+    for (int i = first + 1; i < graph->n_nodes; ++i) {
+        const ggml_tensor* node = graph->nodes[i];
+        if (is_view(node)) {
+            continue;
+        }
+        if (!is_matmul(node) || !is_computed(node) || node->src[1] != graph->nodes[first]->src[1] ||
+            route_matmul(node).route != Route::resident) {
+            break;
+        }
+        const gemm::WeightsShape other = weights_shape(node->src[0]);
+        if (other.pipeline != shape.pipeline || other.rotated != shape.rotated) {
+            break;
+        }
+        group.nodes.push_back(node);
+        group.last = i;
     }
-    return for_each_plane(
-        node, [&](const gemm::ResidentWeights& weights, gemm::RowsView x, gemm::TargetView y) -> Result<void> {
-            NPU_ASSIGN(const gemm::MultiplyReport report, context_.engine().multiply(weights, x, y));
-            context_.statistics().count_submissions(report);
-            return {};
-        });
+    return group;
 }
 
-Result<void> Executor::multiply_small(const ggml_tensor* node) {
-    return for_each_plane(node, [&](const gemm::ResidentWeights& weights, gemm::RowsView x, gemm::TargetView y) {
-        return gemm::multiply_resident_on_cpu(weights, x, y, context_.engine().chip(), work_in_team);
-    });
-}
-
-// Calls `work` for every plane of activations of a matmul whose weights are resident.
-Result<void> Executor::for_each_plane(const ggml_tensor* node, const PlaneWork& work) {
-    const ResidentTensor* weights = resident_tensor(node->src[0]);
-    if (weights == nullptr) {
-        return make_error(ErrorCode::invalid_argument, "the weights %s were never written to the NPU",
-                          node->src[0]->name);
-    }
-    const ggml_tensor* activations = node->src[1];
-    const auto n = static_cast<std::size_t>(node->ne[0]);
+Result<void> Executor::multiply(const Group& group) {
+    const ggml_tensor* activations = group.nodes.front()->src[1];
+    const bool small = is_small(group.nodes.front());
+    std::vector<gemm::Product> products(group.nodes.size());
     for (std::int64_t i3 = 0; i3 < activations->ne[3]; ++i3) {
         for (std::int64_t i2 = 0; i2 < activations->ne[2]; ++i2) {
+            for (std::size_t i = 0; i < products.size(); ++i) {
+                const ggml_tensor* node = group.nodes[i];
+                const ResidentTensor* weights = resident_tensor(node->src[0]);
+                if (weights == nullptr) {
+                    return make_error(ErrorCode::invalid_argument, "the weights %s were never written to the NPU",
+                                      node->src[0]->name);
+                }
+                products[i] = {&weights->weights, {plane_of(node, i2, i3), static_cast<std::size_t>(node->ne[0])}};
+            }
             const gemm::RowsView x{float_rows(activations, i2, i3), static_cast<std::size_t>(activations->ne[0]),
                                    static_cast<std::uint32_t>(activations->ne[1])};
-            NPU_TRY(work(weights->weights, x, {plane_of(node, i2, i3), n}));
+            NPU_TRY(small ? multiply_on_cpu(products, x) : multiply_on_npu(products, x));
         }
+    }
+    for (std::size_t i = 0; i < products.size(); ++i) {
+        if (small) {
+            context_.statistics().count_cpu_matmul("fewer rows than GGML_NPU_MIN_BATCH");
+        } else {
+            context_.statistics().count_npu_matmul();
+        }
+    }
+    return {};
+}
+
+Result<void> Executor::multiply_on_npu(std::span<const gemm::Product> products, gemm::RowsView x) {
+    NPU_ASSIGN(const gemm::MultiplyReport report, context_.engine().multiply(products, x));
+    context_.statistics().count_submissions(report);
+    return {};
+}
+
+Result<void> Executor::multiply_on_cpu(std::span<const gemm::Product> products, gemm::RowsView x) {
+    for (const gemm::Product& product : products) {
+        NPU_TRY(gemm::multiply_resident_on_cpu(*product.weights, x, product.y, context_.engine().chip(), work_in_team));
     }
     return {};
 }

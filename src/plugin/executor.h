@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "plugin/context.h"
@@ -30,12 +30,15 @@ class Executor {
     Executor(DeviceContext& context, ggml_backend_t cpu) : context_(context), cpu_(cpu) {}
 
     ggml_status compute_on_cpu(ggml_cgraph* graph, int first, int last);
-    using PlaneWork =
-        std::function<Result<void>(const gemm::ResidentWeights& weights, gemm::RowsView x, gemm::TargetView y)>;
-
-    Result<void> multiply(const ggml_tensor* node, bool resident);
-    Result<void> multiply_small(const ggml_tensor* node);
-    Result<void> for_each_plane(const ggml_tensor* node, const PlaneWork& work);
+    // Matmuls that are done together, as nodes[..] of a graph up to `last`.
+    struct Group {
+        std::vector<const ggml_tensor*> nodes;
+        int last = 0;
+    };
+    static Group group_at(const ggml_cgraph* graph, int first);
+    Result<void> multiply(const Group& group);
+    Result<void> multiply_on_npu(std::span<const gemm::Product> products, gemm::RowsView x);
+    Result<void> multiply_on_cpu(std::span<const gemm::Product> products, gemm::RowsView x);
     Result<void> multiply_transient(const ggml_tensor* node);
     const float* float_rows(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3);
 
