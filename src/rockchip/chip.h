@@ -25,9 +25,13 @@ struct TimingConstants {
     double rocket_submit_seconds;           //
     double rocket_big_core_submit_seconds;  //
     double rocket_same_core_submit_seconds;
-    double sync_start_seconds;          // cache synchronisation of one buffer: fixed part
-    double sync_bytes_per_second;       // and the rate over its bytes
-    double host_copy_bytes_per_second;  // at which the host's CPU copies memory
+    double sync_start_seconds;     // cache synchronisation of one buffer: fixed part
+    double sync_bytes_per_second;  // and the rate over its bytes
+    // Of the host's CPU: copying memory, reading weights for a multiplication of one row, and multiply-accumulates of
+    // quantised matmuls with many rows, all big cores together.
+    double host_copy_bytes_per_second;
+    double host_read_bytes_per_second;
+    double host_macs_per_second;
 };
 
 // How the registers of a chip lie. Addresses and blocks are the same across the family, the fields inside them are not.
