@@ -1,17 +1,12 @@
 #include "gemm/hadamard.h"
 
-#include <cassert>
 #include <cmath>
 
 namespace npu::gemm {
 
 std::uint32_t hadamard_block(std::uint32_t k) { return k & (~k + 1); }
 
-void rotate(float* row, std::size_t count, std::uint32_t block) {
-    assert(block != 0 && (block & (block - 1)) == 0 && count % block == 0);
-    if (block == 1) {
-        return;
-    }
+void portable::rotate(float* row, std::size_t count, std::uint32_t block) {
     const float scale = 1.0F / std::sqrt(static_cast<float>(block));
     for (float* start = row; start != row + count; start += block) {
         for (std::uint32_t half = 1; half < block; half *= 2) {

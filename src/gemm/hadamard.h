@@ -13,7 +13,11 @@ namespace npu::gemm {
 std::uint32_t hadamard_block(std::uint32_t k);
 
 // Rotates `count` floats in place, in blocks of `block` (a power of two that divides count). Takes count * log2(block)
-// additions.
+// additions. The portable version is the specification: the other one gives the same bits.
 void rotate(float* row, std::size_t count, std::uint32_t block);
+
+namespace portable {
+void rotate(float* row, std::size_t count, std::uint32_t block);
+}
 
 }  // namespace npu::gemm

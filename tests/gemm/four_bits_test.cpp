@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -109,6 +110,20 @@ TEST(Hadamard, RotationKeepsProductsAndUndoesItself) {
     EXPECT_EQ(hadamard_block(8960), 256U);
     EXPECT_EQ(hadamard_block(1536), 512U);
     EXPECT_EQ(hadamard_block(7), 1U);
+}
+
+TEST(Hadamard, EveryInstructionSetGivesTheBitsOfThePortableVersion) {
+    std::mt19937 random(4);
+    for (std::uint32_t block = 2; block <= 8192; block *= 2) {
+        std::vector<float> row = random_row(3 * block, random);
+        row[block] = 3e38F;  // its block overflows
+        std::vector<float> expected = row;
+        portable::rotate(expected.data(), row.size(), block);
+        rotate(row.data(), row.size(), block);
+        EXPECT_EQ(std::memcmp(row.data(), expected.data(), row.size() * sizeof(float)), 0) << block;
+        std::swap(row[0], row[1]);
+        EXPECT_NE(std::memcmp(row.data(), expected.data(), row.size() * sizeof(float)), 0) << "the control";
+    }
 }
 
 TEST(Hadamard, SpreadsAnOutlierOverItsBlockAndNoFurther) {
