@@ -186,8 +186,8 @@ BENCHMARK_CAPTURE(untile, fp32_to_f32, Precision::fp32)->ArgsProduct({{512}, {40
 BENCHMARK_CAPTURE(untile, fp16_to_f32, Precision::fp16)->ArgsProduct({{512}, {4096}, {1, 2}})->UseManualTime();
 BENCHMARK(pack)->Args({4096, 4096})->UseManualTime();
 // 64 MiB of weights each: more than the last cache holds.
-BENCHMARK_CAPTURE(multiply, int8, Precision::int8)->ArgsProduct({{1, 2, 3, 4, 8}, {16384}})->UseManualTime();
-BENCHMARK_CAPTURE(multiply, int4, Precision::int4)->ArgsProduct({{1, 2, 3, 4, 8}, {32768}})->UseManualTime();
+BENCHMARK_CAPTURE(multiply, int8, Precision::int8)->ArgsProduct({{1, 2, 3, 4, 5, 6, 7, 8}, {16384}})->UseManualTime();
+BENCHMARK_CAPTURE(multiply, int4, Precision::int4)->ArgsProduct({{1, 2, 3, 4, 5, 6, 7, 8}, {32768}})->UseManualTime();
 
 }  // namespace
 }  // namespace npu::gemm

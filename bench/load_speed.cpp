@@ -1,5 +1,6 @@
-// How fast weights of a model file become resident: dequantised by ggml, quantised to the pipeline's format and packed, on one
-// thread, in GB of the file's bytes per second of thread time; beside it a memcpy of the file's bytes.
+// How fast weights of a model file become resident: taken apart, quantised to the pipeline's format and packed, on one thread,
+// in GB of the file's bytes per second of thread time. Beside it: the same by way of ggml's floats, as the plugin does it for
+// types without blocks and with rotation; ggml's conversion to floats alone; and a memcpy of the file's bytes.
 //   cmake --build build --target load_speed && build/bin/load_speed
 #include <cstdio>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "gemm/weights.h"
+#include "plugin/blocks.h"
 #include "plugin/ggml_host.h"
 
 namespace npu::gemm {
@@ -70,24 +72,24 @@ void measure(ggml_type type, Pipeline pipeline) {
             to_float(file.data() + i * row_bytes, row.data(), k);
         }
     });
-    const double loading = best_seconds([&] {
-        const auto weights = prepare_weights(
-            shape,
-            [&](std::uint32_t i, float* to) {
-                if (type == GGML_TYPE_F32) {
-                    std::memcpy(to, file.data() + i * row_bytes, row_bytes);
-                } else {
-                    to_float(file.data() + i * row_bytes, to, k);
-                }
-            },
-            {{&buffer}, 0, buffer.bytes()}, chip);
-        if (!weights) {
-            std::printf("%s\n", weights.error().message.c_str());
-        }
-    });
+    const RowReader read_row = [&](std::uint32_t i, float* to) { to_float(file.data() + i * row_bytes, to, k); };
+    const plugin::BlockFormat format = plugin::block_format(type);
+    const BlockReader read_blocks = [&](std::uint32_t i, BlockTarget to) {
+        format(file.data() + i * row_bytes, k, to);
+    };
+    const auto load = [&](const BlockReader& blocks) {
+        return best_seconds([&] {
+            const auto weights = prepare_weights(shape, read_row, {{&buffer}, 0, buffer.bytes()}, chip, blocks);
+            if (!weights) {
+                std::printf("%s\n", weights.error().message.c_str());
+            }
+        });
+    };
+    const double by_floats = load({});
+    const double loading = format != nullptr ? load(read_blocks) : by_floats;
     const double gigabytes = static_cast<double>(file.size()) * 1e-9;
-    std::printf("%-6s %-6s %8.2f %12.2f %8.2f\n", ggml_type_name(type), pipeline_name(pipeline), gigabytes / loading,
-                gigabytes / dequantising, gigabytes / copying);
+    std::printf("%-6s %-6s %8.2f %9.2f %12.2f %8.2f\n", ggml_type_name(type), pipeline_name(pipeline),
+                gigabytes / loading, gigabytes / by_floats, gigabytes / dequantising, gigabytes / copying);
 }
 
 }  // namespace
@@ -95,12 +97,14 @@ void measure(ggml_type type, Pipeline pipeline) {
 
 int main() {
     using npu::gemm::Pipeline;
-    std::printf("GB/s of the file's bytes, N=%u K=%u\n%-6s %-6s %8s %12s %8s\n", npu::gemm::n, npu::gemm::k, "type",
-                "as", "loading", "dequantising", "memcpy");
-    npu::gemm::measure(GGML_TYPE_Q8_0, Pipeline::int8);
-    npu::gemm::measure(GGML_TYPE_Q4_0, Pipeline::int8);
-    npu::gemm::measure(GGML_TYPE_Q4_0, Pipeline::w4a8);
-    npu::gemm::measure(GGML_TYPE_Q4_K, Pipeline::int8);
+    std::printf("GB/s of the file's bytes, N=%u K=%u\n%-6s %-6s %8s %9s %12s %8s\n", npu::gemm::n, npu::gemm::k, "type",
+                "as", "loading", "by floats", "dequantising", "memcpy");
+    for (const Pipeline pipeline : {Pipeline::int8, Pipeline::w4a8}) {
+        for (const ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_IQ4_NL,
+                                     GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {
+            npu::gemm::measure(type, pipeline);
+        }
+    }
     npu::gemm::measure(GGML_TYPE_F16, Pipeline::fp16);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/integers.h"
 #include "gemm/kernels.h"
 
 namespace npu::gemm {
@@ -45,9 +46,15 @@ void multiply_with(const WeightTiles& weights, std::uint32_t first_group, std::u
         assert(tile.channels % channels_per_block == 0 && tile.channels <= most_channels_in_int32);
         channels += tile.channels;
     }
-    std::vector<X> prepared(channels * x.rows);
+    // Rows begin on cache lines, so that no load straddles two; and some lines apart beyond their length, because rows a power
+    // of two apart would all want the same places of the nearest cache.
+    constexpr std::size_t line = 64 / sizeof(X);
+    const std::size_t stride = align_up(channels, line) + 5 * line;
+    std::vector<X> memory(stride * x.rows + line);
+    const std::size_t misplaced = reinterpret_cast<std::uintptr_t>(memory.data()) % 64;
+    X* prepared = memory.data() + (misplaced == 0 ? 0 : (64 - misplaced) / sizeof(X));
     for (std::uint32_t row = 0; row < x.rows; ++row) {
-        prepare_row(weights, x.values + row * x.stride, prepared.data() + row * channels);
+        prepare_row(weights, x.values + row * x.stride, prepared + row * stride);
     }
     for (std::uint32_t g = first_group; g < first_group + groups; ++g) {
         std::int64_t totals[most_rows_at_once][largest_group] = {};
@@ -55,8 +62,7 @@ void multiply_with(const WeightTiles& weights, std::uint32_t first_group, std::u
         for (const WeightTile& tile : weights.tiles) {
             std::int32_t sums[most_rows_at_once * largest_group];
             const std::size_t blocks = tile.channels / channels_per_block;
-            group_sums(tile.data + g * blocks * block_bytes, blocks, prepared.data() + tile_start, channels, x.rows,
-                       sums);
+            group_sums(tile.data + g * blocks * block_bytes, blocks, prepared + tile_start, stride, x.rows, sums);
             for (std::uint32_t row = 0; row < x.rows; ++row) {
                 for (std::uint32_t kernel = 0; kernel < group; ++kernel) {
                     totals[row][kernel] += sums[row * group + kernel];

@@ -7,6 +7,7 @@
 #include "gemm/four_bits.h"
 #include "gemm/hadamard.h"
 #include "gemm/kernels.h"
+#include "gemm/kernels_rows.h"
 #include "gemm/quantise.h"
 
 namespace npu::gemm {
@@ -19,19 +20,12 @@ struct Quantised {
     std::vector<float> scales;
 };
 
-void quantise_like_the_array(const WeightsShape& shape, const float* row, std::int8_t* values, float* scale) {
-    if (shape.pipeline == Pipeline::int8) {
-        *scale = quantise_int8(row, shape.k, values);
-        return;
-    }
-    const std::size_t bytes = (shape.k + 1) / 2;
-    std::vector<std::byte> high(bytes);
-    std::vector<std::byte> low(bytes);
-    const bool split = shape.pipeline == Pipeline::w4a8;
-    *scale = split ? quantise_split(row, shape.k, high.data(), low.data()) : quantise_int4(row, shape.k, low.data());
-    for (std::uint32_t k = 0; k < shape.k; ++k) {
-        const int upper = split ? nibble(high.data(), k) : 0;
-        values[k] = static_cast<std::int8_t>(16 * upper + nibble(low.data(), k));
+// What the numbers of a row of activations are bounded by. The array gets those of w4a8 as two rows of 4 bits.
+int largest_activation(Pipeline pipeline) {
+    switch (pipeline) {
+        case Pipeline::int8: return largest_int8;
+        case Pipeline::w4a8: return largest_split;
+        default: return largest_activation4;
     }
 }
 
@@ -43,8 +37,8 @@ Quantised quantise(const WeightsShape& shape, RowsView x) {
         if (shape.rotated) {
             rotate(row.data(), shape.k, hadamard_block(shape.k));
         }
-        quantise_like_the_array(shape, row.data(), quantised.values.data() + std::size_t{m} * shape.k,
-                                &quantised.scales[m]);
+        quantised.scales[m] = quantise_values(largest_activation(shape.pipeline), row.data(), shape.k,
+                                              quantised.values.data() + std::size_t{m} * shape.k);
     }
     return quantised;
 }

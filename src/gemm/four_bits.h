@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gemm/block_rows.h"
+
 namespace npu::gemm {
 
 inline constexpr int largest_weight4 = 7;  // weights are -7..7
@@ -25,6 +27,9 @@ inline constexpr std::uint32_t longest_k_int4 = 32767 / (largest_activation4 * l
 // Quantises `count` floats to -7..7 and returns the scale: 0 for a row of zeros, NaN for one with an infinity or a NaN (its
 // numbers are 0 then). Ties to even. `destination` gets (count + 1) / 2 bytes; the unused half of the last one is 0.
 float quantise_int4(const float* row, std::size_t count, std::byte* destination);
+
+// The same for a row of blocks; `count` is a multiple of 16.
+float quantise_int4(BlockRow row, std::size_t count, std::byte* destination);
 
 // Quantises to -119..119 and splits each value into h and l; two rows as above.
 float quantise_split(const float* row, std::size_t count, std::byte* high, std::byte* low);

@@ -8,6 +8,7 @@
 #include "compile/search.h"
 #include "gemm/four_bits.h"
 #include "gemm/hadamard.h"
+#include "gemm/kernels_rows.h"
 #include "gemm/quantise.h"
 
 namespace npu::gemm {
@@ -47,26 +48,93 @@ std::vector<Tile> tiles_of(const std::vector<compile::KTile>& ranges, Precision 
 // Inputs of the tile that exist: the last tile ends with the padding of K.
 std::uint32_t real_k(const compile::KTile& tile, std::uint32_t k) { return std::min(tile.k, k - tile.k0); }
 
-// Quantises one row into packed elements. `scale` is that of the row or of its first K tile; those of further tiles
-// follow n entries apart.
-void quantise(const WeightsShape& shape, const std::vector<compile::KTile>& ranges, const float* row, std::byte* packed,
-              float* scale) {
-    const Precision precision = info(shape.pipeline).input;
-    // One row in the order of features is a plain row, which the kernels for activations write.
-    const compile::FeatureLayout plain{precision, compile::Arrangement::native, 1,
-                                       compile::padded_channels(precision, shape.k)};
-    switch (precision) {
-        case Precision::int8: quantise_and_tile(plain, {row, shape.k, 1}, 0, shape.k, packed, scale); return;
-        case Precision::fp16: tile_half(plain, {row, shape.k, 1}, 0, shape.k, packed, scale); return;
-        case Precision::bf16: *scale = quantise_row(precision, row, shape.k, packed); return;
-        default: break;
-    }
+// Rows of 4-bit numbers: `scale` is that of the first K tile; those of further tiles follow n entries apart. row_from(k) is
+// the row from channel k on.
+template <typename RowFrom>
+void quantise_tiles(const WeightsShape& shape, const std::vector<compile::KTile>& ranges, const RowFrom& row_from,
+                    std::byte* packed, float* scale) {
     for (const compile::KTile& range : ranges) {
-        *scale = quantise_int4(row + range.k0, real_k(range, shape.k),
+        *scale = quantise_int4(row_from(range.k0), real_k(range, shape.k),
                                packed + compile::packed_bytes(Precision::int4, range.k0));
         scale += shape.n;
     }
 }
+
+// Reads output channels and quantises each into packed elements, up to K.
+class RowConverter {
+  public:
+    RowConverter(const WeightsShape& shape, const std::vector<compile::KTile>& ranges, const RowReader& read_row,
+                 const BlockReader& read_blocks)
+        : shape_(shape),
+          ranges_(ranges),
+          precision_(info(shape.pipeline).input),
+          read_row_(read_row),
+          read_blocks_(read_blocks) {
+        const bool whole_numbers = precision_ == Precision::int8 || precision_ == Precision::int4;
+        in_blocks_ = read_blocks && whole_numbers && !shape.rotated && shape.k % numbers_per_scale == 0;
+        if (in_blocks_) {
+            numbers_.resize(shape.k);
+            scales_.resize(shape.k / numbers_per_scale);
+            offsets_.resize(scales_.size());
+        } else {
+            row_.resize(shape.k);
+        }
+    }
+
+    // `scale` is that of the row or of its first K tile; those of further tiles follow N entries apart.
+    void convert(std::uint32_t channel, std::byte* packed, float* scale) {
+        if (in_blocks_) {
+            read_blocks_(channel, {numbers_.data(), scales_.data(), offsets_.data()});
+            convert_blocks({numbers_.data(), scales_.data(), offsets_.data()}, packed, scale);
+            return;
+        }
+        read_row_(channel, row_.data());
+        if (shape_.rotated) {
+            rotate(row_.data(), shape_.k, hadamard_block(shape_.k));
+        }
+        convert_floats(packed, scale);
+    }
+
+  private:
+    void convert_blocks(BlockRow row, std::byte* packed, float* scale) {
+        if (precision_ == Precision::int8) {
+            *scale = quantise_values(largest_int8, row, shape_.k, reinterpret_cast<std::int8_t*>(packed));
+        } else {
+            quantise_tiles(
+                shape_, ranges_, [&](std::uint32_t k0) { return row.from(k0); }, packed, scale);
+        }
+    }
+
+    void convert_floats(std::byte* packed, float* scale) {
+        switch (precision_) {
+            case Precision::int8:
+                *scale = quantise_values(largest_int8, row_.data(), shape_.k, reinterpret_cast<std::int8_t*>(packed));
+                return;
+            case Precision::fp16: {
+                // One row in the order of features is a plain row, which the kernel for activations writes.
+                const compile::FeatureLayout plain{precision_, compile::Arrangement::native, 1,
+                                                   compile::padded_channels(precision_, shape_.k)};
+                tile_half(plain, {row_.data(), shape_.k, 1}, 0, shape_.k, packed, scale);
+                return;
+            }
+            case Precision::bf16: *scale = quantise_row(precision_, row_.data(), shape_.k, packed); return;
+            default:
+                quantise_tiles(
+                    shape_, ranges_, [&](std::uint32_t k0) { return row_.data() + k0; }, packed, scale);
+        }
+    }
+
+    const WeightsShape& shape_;
+    const std::vector<compile::KTile>& ranges_;
+    Precision precision_;
+    const RowReader& read_row_;
+    const BlockReader& read_blocks_;
+    bool in_blocks_ = false;
+    std::vector<float> row_;
+    std::vector<std::int8_t> numbers_;
+    std::vector<float> scales_;
+    std::vector<float> offsets_;
+};
 
 }  // namespace
 
@@ -107,7 +175,7 @@ std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfil
 }
 
 Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowReader& read_row, DeviceSpan span,
-                                        const rockchip::ChipProfile& chip) {
+                                        const rockchip::ChipProfile& chip, const BlockReader& read_blocks) {
     const auto parts = static_cast<std::uint32_t>(span.buffers.size());
     const std::size_t needed = resident_bytes(shape, chip, parts);
     if (needed == 0 || span.bytes < needed) {
@@ -120,11 +188,11 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
     const std::size_t scales_per_row = info(shape.pipeline).scale_per_tile ? ranges.size() : 1;
     ResidentWeights weights{shape, std::move(span), std::vector<float>(shape.n * scales_per_row), ranges.size()};
 
-    // One kernel group at a time: its K floats per row are quantised and packed into every K tile.
+    // One kernel group at a time: its rows are quantised and packed into every K tile.
     const std::uint32_t group = rockchip::info(precision).kernels_per_group;
-    const std::uint32_t block = shape.rotated ? hadamard_block(shape.k) : 1;
-    std::vector<float> row(shape.k);
-    const std::size_t stride = compile::packed_bytes(precision, compile::padded_channels(precision, shape.k));
+    RowConverter rows(shape, ranges, read_row, read_blocks);
+    // A cache line longer than a row: rows a power of two apart would all want the same few places of the nearest cache.
+    const std::size_t stride = compile::packed_bytes(precision, compile::padded_channels(precision, shape.k)) + 64;
     std::vector<std::byte> quantised(group * stride);
     for (const Slice& slice : slices(shape, parts)) {
         const std::vector<Tile> tiles = tiles_of(ranges, precision, slice.count);
@@ -133,9 +201,7 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
             const std::uint32_t count = std::min(group, slice.count - first);
             for (std::uint32_t i = 0; i < count; ++i) {
                 const std::uint32_t channel = slice.first + first + i;
-                read_row(channel, row.data());
-                rotate(row.data(), shape.k, block);
-                quantise(shape, ranges, row.data(), quantised.data() + i * stride, &weights.scales[channel]);
+                rows.convert(channel, quantised.data() + i * stride, &weights.scales[channel]);
             }
             for (const Tile& tile : tiles) {
                 compile::pack_weights(tile.layout,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/integers.h"
+#include "plugin/blocks.h"
 #include "plugin/route.h"
 #include "plugin/tensors.h"
 
@@ -57,7 +58,13 @@ void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot
     for (const auto& memory : context.memory) {
         span.buffers.push_back(memory.get());
     }
-    auto prepared = gemm::prepare_weights(shape, read, std::move(span), context.device.engine().chip());
+    gemm::BlockReader read_in_blocks;
+    if (const BlockFormat format = block_format(tensor->type)) {
+        read_in_blocks = [&, format](std::uint32_t row, gemm::BlockTarget target) {
+            format(slot.original.data() + row * row_bytes, static_cast<std::size_t>(tensor->ne[0]), target);
+        };
+    }
+    auto prepared = gemm::prepare_weights(shape, read, std::move(span), context.device.engine().chip(), read_in_blocks);
     if (!prepared) {
         GGML_LOG_ERROR("ggml-npu: weights %s: %s\n", tensor->name, prepared.error().message.c_str());
         return;

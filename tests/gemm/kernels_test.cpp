@@ -16,36 +16,15 @@
 #include "base/float_bits.h"
 #include "base/integers.h"
 #include "base/result.h"
+#include "gemm/every_instruction_set.h"
 #include "gemm/kernels_dotprod.h"
 #include "gemm/quantise.h"
-
-#if defined(__x86_64__)
-#include <hwy/targets.h>
-#endif
 
 namespace npu::gemm {
 namespace {
 
 using compile::Arrangement;
 using compile::Precision;
-
-// Calls the work once for each instruction set that this machine has.
-template <typename Work>
-void with_every_instruction_set(const Work& work) {
-#if defined(__x86_64__)
-    const std::int64_t supported = hwy::SupportedTargets() & HWY_TARGETS;
-    for (std::int64_t rest = supported; rest != 0; rest &= rest - 1) {
-        hwy::SetSupportedTargetsForTest(rest & -rest);
-        hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-        SCOPED_TRACE(kernel_instruction_set());
-        work();
-    }
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-#else
-    work();
-#endif
-}
 
 TEST(Kernels, TheTestsReachEachInstructionSetOnceAndTheBestByDefault) {
     const std::string best = kernel_instruction_set();
