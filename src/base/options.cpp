@@ -18,6 +18,12 @@ constexpr std::array table{
         "GGML_NPU_DEVICE", OptionType::text, "auto", nullptr,
         "which NPU: auto (a real one when there is one, else simulated), simulated, simulated-rocket (behind the "
         "mainline driver), or the path of a device node"},
+    OptionInfo{
+        "GGML_NPU_ENGINE", OptionType::choice, "native", "native|rknn",
+        "who multiplies. native: programs of the plugin; rknn: Rockchip's own kernels in librknnrt.so, which finds "
+        "the NPU by itself, in fp16 and int8"},
+    OptionInfo{"GGML_NPU_RKNN_LIBRARY", OptionType::text, "librknnrt.so", nullptr,
+               "path of that library, or a name that the dynamic linker looks for"},
     OptionInfo{"GGML_NPU_STATS", OptionType::text, "", nullptr,
                "file that receives statistics as JSON when the device closes"},
     OptionInfo{
@@ -155,6 +161,8 @@ Result<Options> parse_options(OptionLookup lookup) {
     Reader reader(lookup);
     Options parsed;
     parsed.device = reader.text("GGML_NPU_DEVICE");
+    parsed.engine = reader.choice("GGML_NPU_ENGINE");
+    parsed.rknn_library = reader.text("GGML_NPU_RKNN_LIBRARY");
     parsed.stats_path = reader.text("GGML_NPU_STATS");
     parsed.precision = reader.choice("GGML_NPU_PRECISION");
     parsed.rotate = reader.flag("GGML_NPU_ROTATE");

@@ -46,6 +46,8 @@ struct SimulationOptions {
 // The parsed options. Plain values: make one with `parse_options` (tests) or use `options()` (the product).
 struct Options {
     std::string device;              // GGML_NPU_DEVICE: auto | simulated | simulated-rocket | path of a node
+    std::string engine;              // GGML_NPU_ENGINE: native | rknn
+    std::string rknn_library;        // GGML_NPU_RKNN_LIBRARY: empty = librknnrt.so
     std::string stats_path;          // GGML_NPU_STATS
     std::string precision;           // GGML_NPU_PRECISION: auto | the name of a pipeline
     bool rotate = false;             // GGML_NPU_ROTATE

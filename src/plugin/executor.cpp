@@ -62,7 +62,7 @@ ggml_status Executor::compute(ggml_cgraph* graph) {
         if (!is_matmul(node) || !is_computed(node) || ggml_is_empty(node)) {
             continue;
         }
-        const Decision decision = route_matmul(node);
+        const Decision decision = route_matmul(node, context_.multiplier());
         if (decision.route == Route::cpu) {
             context_.statistics().count_cpu_matmul(decision.reason);
             continue;
@@ -108,17 +108,14 @@ Result<void> Executor::multiply(const ggml_tensor* node, bool resident) {
     if (!resident) {
         return multiply_transient(node);
     }
-    return for_each_plane(
-        node, [&](const gemm::ResidentWeights& weights, gemm::RowsView x, gemm::TargetView y) -> Result<void> {
-            NPU_ASSIGN(const gemm::MultiplyReport report, context_.engine().multiply(weights, x, y));
-            context_.statistics().count_submissions(report);
-            return {};
-        });
+    return for_each_plane(node, [&](const ResidentTensor& weights, gemm::RowsView x, gemm::TargetView y) {
+        return context_.multiplier().multiply(weights, x, y);
+    });
 }
 
 Result<void> Executor::multiply_small(const ggml_tensor* node) {
-    return for_each_plane(node, [&](const gemm::ResidentWeights& weights, gemm::RowsView x, gemm::TargetView y) {
-        return gemm::multiply_resident_on_cpu(weights, x, y, context_.engine().chip(), work_in_team);
+    return for_each_plane(node, [&](const ResidentTensor& weights, gemm::RowsView x, gemm::TargetView y) {
+        return context_.multiplier().multiply_on_cpu(weights, x, y);
     });
 }
 
@@ -135,7 +132,7 @@ Result<void> Executor::for_each_plane(const ggml_tensor* node, const PlaneWork& 
         for (std::int64_t i2 = 0; i2 < activations->ne[2]; ++i2) {
             const gemm::RowsView x{float_rows(activations, i2, i3), static_cast<std::size_t>(activations->ne[0]),
                                    static_cast<std::uint32_t>(activations->ne[1])};
-            NPU_TRY(work(weights->weights, x, {plane_of(node, i2, i3), n}));
+            NPU_TRY(work(*weights, x, {plane_of(node, i2, i3), n}));
         }
     }
     return {};
@@ -155,17 +152,14 @@ Result<void> Executor::multiply_transient(const ggml_tensor* node) {
             const auto read = [&](std::uint32_t row, float* destination) {
                 read_row(weights, plane + row * weights->nb[1], destination);
             };
-            context_.statistics().count_late_upload(
-                gemm::resident_bytes(shape, context_.engine().chip(), context_.engine().parts()));
-            NPU_TRY(context_.engine().with_transient(
-                shape, read, [&](const gemm::Engine::Multiply& multiply) -> Result<void> {
+            NPU_TRY(context_.multiplier().with_transient(
+                shape, read, [&](const Multiplier::Multiply& multiply) -> Result<void> {
                     for (std::int64_t i3 = w3 * share3; i3 < (w3 + 1) * share3; ++i3) {
                         for (std::int64_t i2 = w2 * share2; i2 < (w2 + 1) * share2; ++i2) {
                             const gemm::RowsView x{float_rows(activations, i2, i3),
                                                    static_cast<std::size_t>(activations->ne[0]),
                                                    static_cast<std::uint32_t>(activations->ne[1])};
-                            NPU_ASSIGN(const gemm::MultiplyReport report, multiply(x, {plane_of(node, i2, i3), n}));
-                            context_.statistics().count_submissions(report);
+                            NPU_TRY(multiply(x, {plane_of(node, i2, i3), n}));
                         }
                     }
                     return {};

@@ -30,8 +30,7 @@ class Executor {
     Executor(DeviceContext& context, ggml_backend_t cpu) : context_(context), cpu_(cpu) {}
 
     ggml_status compute_on_cpu(ggml_cgraph* graph, int first, int last);
-    using PlaneWork =
-        std::function<Result<void>(const gemm::ResidentWeights& weights, gemm::RowsView x, gemm::TargetView y)>;
+    using PlaneWork = std::function<Result<void>(const ResidentTensor& weights, gemm::RowsView x, gemm::TargetView y)>;
 
     Result<void> multiply(const ggml_tensor* node, bool resident);
     Result<void> multiply_small(const ggml_tensor* node);
