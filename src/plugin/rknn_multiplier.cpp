@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -175,13 +176,25 @@ Result<void> check_options(const Options& options) {
     return {};
 }
 
+// Old pairs of library and driver are let in, because each type was tried; but users report of them zeros, failures under
+// load and, with several processes, kernel panics.
+void advise(const char* what, const std::string& text, const int (&floor)[3]) {
+    int version[3] = {};
+    if (std::sscanf(text.c_str(), "%4d.%4d.%4d", &version[0], &version[1], &version[2]) >= 2 &&
+        std::ranges::lexicographical_compare(version, floor)) {
+        log(LogLevel::warning, "%s %s is older than %d.%d.%d, which is recommended", what, first_word(text).c_str(),
+            floor[0], floor[1], floor[2]);
+    }
+}
+
 // An engine that computes nothing would leave every matmul to the CPU, which is not what was asked for.
 Result<void> check_pipelines(const gemm::RknnEngine& engine) {
     const Result<void> halves = engine.check_pipeline(gemm::Pipeline::fp16);
     const Result<void> bytes = engine.check_pipeline(gemm::Pipeline::int8);
     if (!halves && !bytes) {
-        return make_error(ErrorCode::unsupported, "%s; %s", halves.error().message.c_str(),
-                          bytes.error().message.c_str());
+        return make_error(ErrorCode::unsupported,
+                          "GGML_NPU_ENGINE=rknn: %s; %s. Use another release, or GGML_NPU_ENGINE=native",
+                          halves.error().message.c_str(), bytes.error().message.c_str());
     }
     for (const Result<void>* refused : {&halves, &bytes}) {
         if (!*refused) {
@@ -201,9 +214,13 @@ Result<std::unique_ptr<Multiplier>> open_rknn_multiplier(const Options& options,
     chosen.team = work_in_team;
     auto engine = gemm::RknnEngine::open(chosen);
     if (!engine) {
-        return make_error(engine.error().code, "GGML_NPU_ENGINE=rknn: %s. Its path is GGML_NPU_RKNN_LIBRARY",
+        return make_error(engine.error().code,
+                          "GGML_NPU_ENGINE=rknn: %s (GGML_NPU_RKNN_LIBRARY is its path; GGML_NPU_ENGINE=native does "
+                          "without it)",
                           engine.error().message.c_str());
     }
+    advise("librknnrt", (*engine)->version().text, {2, 3, 0});
+    advise("driver", (*engine)->driver(), {0, 9, 6});
     NPU_TRY(check_pipelines(**engine));
     return std::unique_ptr<Multiplier>(
         std::make_unique<RknnMultiplier>(std::move(*engine), chosen.domains * chosen.domain_bytes, statistics));

@@ -7,7 +7,7 @@
 //
 // Host and device see different bytes of a memory until it is synchronised.
 //
-// Environment: FAKE_RKNN_VERSION is what the query reports. FAKE_RKNN_FAULTS is a list by comma:
+// Environment: FAKE_RKNN_VERSION and FAKE_RKNN_DRIVER are what the query reports. FAKE_RKNN_FAULTS is a list by comma:
 //   create, create-null, run, bind, sync, query   the call fails (create-null: succeeds without a context)
 //   run-after=N                                   runs fail after the first N of the process
 //   memory-after=N                                allocations fail when N memories live
@@ -387,7 +387,8 @@ FAKE_EXPORT int rknn_query(std::uint64_t id, int command, void* answer, std::uin
                                                        : "2.3.2 (fake)";
     std::memset(answer, 0, size);
     std::strncpy(static_cast<char*>(answer), text.c_str(), 255);
-    std::strcpy(static_cast<char*>(answer) + 256, "0.9.8");
+    const char* driver = std::getenv("FAKE_RKNN_DRIVER");
+    std::strncpy(static_cast<char*>(answer) + 256, driver != nullptr ? driver : "0.9.8", 255);
     return 0;
 }
 
