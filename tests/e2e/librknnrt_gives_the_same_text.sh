@@ -54,6 +54,15 @@ fp16=$(perplexity "$model")
 echo "computed by the simulated NPU: fp16 perplexity $fp16"
 unset FAKE_RKNN_MACHINE
 
+# On a board, too, the driver is the library's alone: the fake opens no node, so nobody does.
+on_board() { # on_board ENGINE: processes that opened the node
+    GGML_NPU_ENGINE=$1 GGML_BACKEND_PATH=$plugin "$NPU_BUILD_DIR/bin/npu" sim --json "$work/summary.json" -- "$LLAMA_BIN/llama-completion" \
+        -dev NPU0 -m "$q8" -p And -n 2 --temp 0 -no-cnv >"$work/out" 2>"$work/log" </dev/null || fail "npu sim: $(tail -5 "$work/log")"
+    jq .processes "$work/summary.json"
+}
+[[ $(on_board rknn) == 0 ]] || fail "the plugin opened a node that it does not use"
+[[ $(on_board native) == 1 ]] || fail "the control: the native engine should open the node"
+
 FAKE_RKNN_DRIVER=0.9.2 text old-driver "$q8"
 grep -q "driver 0.9.2 is older than 0.9.6, which is recommended" "$work/log" || fail "no warning about an old driver"
 [[ $(stat device) == *"driver 0.9.2)" ]] || fail "the device was $(stat device)"
