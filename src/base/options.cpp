@@ -18,6 +18,12 @@ constexpr std::array table{
         "GGML_NPU_DEVICE", OptionType::text, "auto", nullptr,
         "which NPU: auto (a real one when there is one, else simulated), simulated, simulated-rocket (behind the "
         "mainline driver), or the path of a device node"},
+    OptionInfo{
+        "GGML_NPU_ENGINE", OptionType::choice, "native", "native|rknn",
+        "who multiplies. native: programs of the plugin; rknn: Rockchip's own kernels in librknnrt.so, which finds "
+        "the NPU by itself, in fp16 and int8"},
+    OptionInfo{"GGML_NPU_RKNN_LIBRARY", OptionType::text, "librknnrt.so", nullptr,
+               "path of that library, or a name that the dynamic linker looks for"},
     OptionInfo{"GGML_NPU_STATS", OptionType::text, "", nullptr,
                "file that receives statistics as JSON when the device closes"},
     OptionInfo{
@@ -27,14 +33,15 @@ constexpr std::array table{
         "int4: activations, too)"},
     OptionInfo{"GGML_NPU_ROTATE", OptionType::choice, "0", "0|1",
                "1: rotate K by a block-Hadamard matrix before int8 or 4-bit quantisation, which spreads outliers"},
-    OptionInfo{"GGML_NPU_MIN_BATCH", OptionType::integer, "1", "1..1048576",
+    OptionInfo{"GGML_NPU_MIN_BATCH", OptionType::integer, "0", "0..1048576",
                "matmuls of fewer rows run on the CPU, from the same weights in device memory and with the same result; "
-               "int8, w4a8 and int4 only"},
+               "0: where that is predicted to be faster on a board. int8, w4a8 and int4 only"},
     OptionInfo{"GGML_NPU_WITHOUT", OptionType::text, "", nullptr,
                "constraints of the planner to take away, by comma, for experiments on a board (npu plan --help)"},
-    OptionInfo{"GGML_NPU_OVERLAP", OptionType::choice, "auto", "auto|0|1",
-               "1: long batches are cut into jobs, and the host converts activations and results of the others while one "
-               "runs; auto: on a real NPU (a simulated one computes with the same threads)"},
+    OptionInfo{
+        "GGML_NPU_OVERLAP", OptionType::choice, "auto", "auto|0|1",
+        "1: long batches are cut into jobs, and the host converts activations and results of the others while one "
+        "runs; auto: on a real NPU (a simulated one computes with the same threads)"},
     OptionInfo{"GGML_NPU_CLAIM", OptionType::choice, "all", "all|matmul",
                "all: take whole graphs and run on the CPU, counted, what the NPU does not do; "
                "matmul: accept only what the NPU computes and decline the rest"},
@@ -158,6 +165,8 @@ Result<Options> parse_options(OptionLookup lookup) {
     Reader reader(lookup);
     Options parsed;
     parsed.device = reader.text("GGML_NPU_DEVICE");
+    parsed.engine = reader.choice("GGML_NPU_ENGINE");
+    parsed.rknn_library = reader.text("GGML_NPU_RKNN_LIBRARY");
     parsed.stats_path = reader.text("GGML_NPU_STATS");
     parsed.precision = reader.choice("GGML_NPU_PRECISION");
     parsed.rotate = reader.flag("GGML_NPU_ROTATE");

@@ -46,10 +46,12 @@ struct SimulationOptions {
 // The parsed options. Plain values: make one with `parse_options` (tests) or use `options()` (the product).
 struct Options {
     std::string device;              // GGML_NPU_DEVICE: auto | simulated | simulated-rocket | path of a node
+    std::string engine;              // GGML_NPU_ENGINE: native | rknn
+    std::string rknn_library;        // GGML_NPU_RKNN_LIBRARY: empty = librknnrt.so
     std::string stats_path;          // GGML_NPU_STATS
     std::string precision;           // GGML_NPU_PRECISION: auto | the name of a pipeline
     bool rotate = false;             // GGML_NPU_ROTATE
-    std::int64_t min_batch = 1;      // GGML_NPU_MIN_BATCH
+    std::int64_t min_batch = 0;      // GGML_NPU_MIN_BATCH: 0 = as predicted
     std::string without;             // GGML_NPU_WITHOUT
     std::string overlap;             // GGML_NPU_OVERLAP: auto | 0 | 1
     std::string claim;               // GGML_NPU_CLAIM: all | matmul

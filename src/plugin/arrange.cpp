@@ -19,20 +19,20 @@ const ggml_tensor* memory_of(const ggml_tensor* tensor) {
 
 bool writes_into_others(const ggml_tensor* node) { return node->view_src != nullptr && !is_view(node); }
 
-bool is_resident_matmul(const ggml_tensor* node) {
-    return node->op == GGML_OP_MUL_MAT && route_matmul(node).route == Route::resident;
+bool is_resident_matmul(const ggml_tensor* node, const Multiplier& multiplier) {
+    return node->op == GGML_OP_MUL_MAT && route_matmul(node, multiplier).route == Route::resident;
 }
 
 }  // namespace
 
-void gather_matmuls(ggml_cgraph* graph) {
+void gather_matmuls(ggml_cgraph* graph, const Multiplier& multiplier) {
     std::vector<std::vector<ggml_tensor*>> groups;  // in the new order; most are of one node
     groups.reserve(static_cast<std::size_t>(graph->n_nodes));
     using Kind = std::pair<const ggml_tensor*, gemm::Pipeline>;  // activations, and what they are converted to
     std::map<Kind, std::size_t> open;                            // groups
     for (int i = 0; i < graph->n_nodes; ++i) {
         ggml_tensor* node = graph->nodes[i];
-        if (is_resident_matmul(node)) {
+        if (is_resident_matmul(node, multiplier)) {
             const auto [group, is_first] =
                 open.try_emplace({node->src[1], *pipeline_for(node->src[0]->type)}, groups.size());
             if (!is_first) {

@@ -4,11 +4,12 @@
 #pragma once
 
 #include "plugin/ggml_host.h"
+#include "plugin/multiplier.h"
 
 namespace npu::plugin {
 
 // Moves every matmul with resident weights up to the first one of the same activations, unless something between them
 // writes into those. Keeps the order of everything else.
-void gather_matmuls(ggml_cgraph* graph);
+void gather_matmuls(ggml_cgraph* graph, const Multiplier& multiplier);
 
 }  // namespace npu::plugin

@@ -38,7 +38,9 @@ ggml_status graph_compute(ggml_backend_t backend, ggml_cgraph* graph) {
     }
 }
 
-void graph_optimize(ggml_backend_t, ggml_cgraph* graph, ggml_backend_graph_optimize_params*) { gather_matmuls(graph); }
+void graph_optimize(ggml_backend_t backend, ggml_cgraph* graph, ggml_backend_graph_optimize_params*) {
+    gather_matmuls(graph, context_of(backend).device.multiplier());
+}
 
 constexpr ggml_backend_i interface = {
     /* .get_name            = */ get_name,

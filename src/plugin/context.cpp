@@ -8,6 +8,8 @@
 #include "device/rocket_device.h"
 #include "plugin/ggml_host.h"
 #include "plugin/host_team.h"
+#include "plugin/native_multiplier.h"
+#include "plugin/rknn_multiplier.h"
 #include "sim/sim.h"
 #include "uapi/syscalls.h"
 
@@ -56,20 +58,15 @@ Result<std::unique_ptr<device::Device>> open_node(uapi::Syscalls& calls, const N
     return device::open_rknpu(calls, node.path, {.simulated = simulated, .memory_limit = memory_limit, .chip = chip});
 }
 
-}  // namespace
-
-Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
-    if (!options()) {
-        return options().error();
-    }
-    const Options& chosen = *options();
-    auto context = std::unique_ptr<DeviceContext>(new DeviceContext());
+Result<std::unique_ptr<Multiplier>> open_native_multiplier(const Options& chosen, Statistics& statistics) {
+    std::unique_ptr<uapi::Syscalls> simulated_kernel;
+    std::unique_ptr<device::Device> device;
     gemm::EngineOptions engine;
     compile::PlanOptions any;
     NPU_TRY(compile::take_away(chosen.without, any));  // a wrong name is an error now, not at the first matmul
     engine.programs.without = chosen.without;
     if (const auto node = find_node(chosen.device)) {
-        NPU_ASSIGN(context->device_, open_node(uapi::libc_syscalls(), *node, false, 0));
+        NPU_ASSIGN(device, open_node(uapi::libc_syscalls(), *node, false, 0));
     } else {
         if (chosen.device == "auto" && device::board_chip()) {
             log(LogLevel::warning,
@@ -78,16 +75,28 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
                 "simulated");
         }
         const sim::Driver driver = chosen.device == "simulated-rocket" ? sim::Driver::rocket : sim::Driver::rknpu;
-        context->simulated_kernel_ = make_kernel(chosen, driver);
-        NPU_ASSIGN(context->device_, open_node(*context->simulated_kernel_, {driver, sim::usual_path(driver)}, true,
-                                               static_cast<std::size_t>(chosen.memory_mib) << 20));
+        simulated_kernel = make_kernel(chosen, driver);
+        NPU_ASSIGN(device, open_node(*simulated_kernel, {driver, sim::usual_path(driver)}, true,
+                                     static_cast<std::size_t>(chosen.memory_mib) << 20));
     }
     engine.programs.cores = static_cast<std::uint32_t>(chosen.cores);
     engine.deadline = std::chrono::milliseconds(chosen.timeout_ms);
     engine.team = work_in_team;
-    engine.overlap = chosen.overlap == "auto" ? !context->device_->info().simulated : chosen.overlap == "1";
+    engine.overlap = chosen.overlap == "auto" ? !device->info().simulated : chosen.overlap == "1";
     engine.programs.check_programs = chosen.check_programs;
-    context->engine_ = std::make_unique<gemm::Engine>(*context->device_, engine);
+    return make_native_multiplier(std::move(simulated_kernel), std::move(device), engine, statistics);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
+    if (!options()) {
+        return options().error();
+    }
+    const Options& chosen = *options();
+    auto context = std::unique_ptr<DeviceContext>(new DeviceContext());
+    NPU_ASSIGN(context->multiplier_, chosen.engine == "rknn" ? open_rknn_multiplier(chosen, context->statistics_)
+                                                             : open_native_multiplier(chosen, context->statistics_));
     return context;
 }
 

@@ -1,6 +1,6 @@
-// One NPU and what the plugin keeps for it: the driver client, the multiplication engine, the counters. This is
-// where devices meet kernels: discovery is handed the C library's system calls, and when no NPU answers there, those
-// of the simulated kernel.
+// One NPU and what the plugin keeps for it: who multiplies, and the counters. This is where devices meet kernels: discovery
+// is handed the C library's system calls, and when no NPU answers there, those of the simulated kernel. The engine over
+// librknnrt needs neither.
 #pragma once
 
 #include <memory>
@@ -8,23 +8,21 @@
 #include <string>
 
 #include "base/result.h"
-#include "device/device.h"
-#include "gemm/engine.h"
+#include "plugin/multiplier.h"
 #include "plugin/statistics.h"
-#include "uapi/syscalls.h"
 
 namespace npu::plugin {
 
 class DeviceContext {
   public:
-    // Finds and opens the NPU that GGML_NPU_DEVICE asks for. Cheap: nothing is allocated on it.
+    // Finds and opens the NPU that GGML_NPU_DEVICE asks for, or the library that GGML_NPU_ENGINE=rknn does. Cheap: nothing
+    // that lasts is allocated on it.
     static Result<std::unique_ptr<DeviceContext>> open();
     ~DeviceContext();
 
-    [[nodiscard]] device::Device& device() { return *device_; }
-    [[nodiscard]] gemm::Engine& engine() { return *engine_; }
+    [[nodiscard]] Multiplier& multiplier() { return *multiplier_; }
     [[nodiscard]] Statistics& statistics() { return statistics_; }
-    [[nodiscard]] const std::string& description() const { return device_->info().description; }
+    [[nodiscard]] const std::string& description() const { return multiplier_->description(); }
 
     // Backends (streams) on this device. When the last one closes, the statistics are written.
     void backend_opened();
@@ -33,10 +31,8 @@ class DeviceContext {
   private:
     DeviceContext() = default;
 
-    std::unique_ptr<uapi::Syscalls> simulated_kernel_;  // outlives the device
-    std::unique_ptr<device::Device> device_;
-    std::unique_ptr<gemm::Engine> engine_;
-    Statistics statistics_;
+    Statistics statistics_;  // outlives the multiplier
+    std::unique_ptr<Multiplier> multiplier_;
     std::mutex open_mutex_;
     int open_backends_ = 0;
 };

@@ -19,7 +19,7 @@ const char* get_name(ggml_backend_dev_t) { return "NPU0"; }
 const char* get_description(ggml_backend_dev_t device) { return context_of(device).description().c_str(); }
 
 void get_memory(ggml_backend_dev_t device, size_t* free, size_t* total) {
-    const device::MemoryInfo memory = context_of(device).device().memory();
+    const device::MemoryInfo memory = context_of(device).multiplier().memory();
     *free = memory.free;
     *total = memory.total;
 }
@@ -68,21 +68,22 @@ bool cpu_supports(const ggml_tensor* op) {
     return cpu && ggml_backend_dev_supports_op(*cpu, op);
 }
 
-bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) {
+bool supports_op(ggml_backend_dev_t device, const ggml_tensor* op) {
     if (is_view(op)) {
         return true;
     }
     const bool whole_graphs = options()->claim == "all";
     if (is_matmul(op)) {
         const ggml_tensor* weights = op->src[0];
-        const Route route = route_matmul(op).route;
+        const Multiplier& multiplier = context_of(device).multiplier();
+        const Route route = route_matmul(op, multiplier).route;
         if (route == Route::resident) {
             return true;
         }
         if (reads_npu_weights(op)) {
             return false;
         }
-        if (is_loader_probe(weights) && is_weight_matrix(weights) && route == Route::transient) {
+        if (is_loader_probe(weights) && is_weight_matrix(weights, multiplier) && route == Route::transient) {
             return false;  // not here: the loader's next question will be about our own buffer type
         }
         return route == Route::transient || (whole_graphs && cpu_supports(op));

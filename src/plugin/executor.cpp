@@ -1,5 +1,7 @@
 #include "plugin/executor.h"
 
+#include <algorithm>
+
 #include "base/options.h"
 #include "gemm/cpu_path.h"
 #include "plugin/host.h"
@@ -16,12 +18,6 @@ bool is_computed(const ggml_tensor* node) { return (node->flags & GGML_TENSOR_FL
 ggml_status failed(const ggml_tensor* node, const Error& error) {
     GGML_LOG_ERROR("ggml-npu: %s: %s\n", node->name, error.message.c_str());
     return error.code == ErrorCode::out_of_memory ? GGML_STATUS_ALLOC_FAILED : GGML_STATUS_FAILED;
-}
-
-// Whether the node has so few rows that the options leave it to the CPU.
-bool is_small(const ggml_tensor* node) {
-    return options() && node->src[1]->ne[1] < options()->min_batch &&
-           gemm::runs_on_cpu(*pipeline_for(node->src[0]->type));
 }
 
 float* plane_of(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3) {
@@ -62,7 +58,7 @@ ggml_status Executor::compute(ggml_cgraph* graph) {
         if (!is_matmul(node) || !is_computed(node) || ggml_is_empty(node)) {
             continue;
         }
-        const Decision decision = route_matmul(node);
+        const Decision decision = route_matmul(node, context_.multiplier());
         if (decision.route == Route::cpu) {
             context_.statistics().count_cpu_matmul(decision.reason);
             continue;
@@ -85,7 +81,20 @@ ggml_status Executor::compute(ggml_cgraph* graph) {
         i = group.last;
         cpu_first = i + 1;
     }
+    say_threshold();
     return compute_on_cpu(graph, cpu_first, graph->n_nodes);
+}
+
+// Once, after the first graph.
+void Executor::say_threshold() {
+    if (!threshold_said_ && largest_threshold_ > 1) {
+        threshold_said_ = true;
+        GGML_LOG_INFO(
+            "ggml-npu: matmuls go to the NPU from %u rows on (largest weights) to %u (smallest), by predicted time: "
+            "for "
+            "fewer, a job costs more than the CPU takes; it multiplies from the same weights (GGML_NPU_MIN_BATCH)\n",
+            smallest_threshold_, largest_threshold_);
+    }
 }
 
 ggml_status Executor::compute_on_cpu(ggml_cgraph* graph, int first, int last) {
@@ -106,7 +115,7 @@ ggml_status Executor::compute_on_cpu(ggml_cgraph* graph, int first, int last) {
 }
 
 // The matmul at `first` and those behind it that share its activations and its way of multiplying.
-Executor::Group Executor::group_at(const ggml_cgraph* graph, int first) {
+Executor::Group Executor::group_at(const ggml_cgraph* graph, int first) const {
     Group group{{graph->nodes[first]}, first};
     const gemm::WeightsShape shape = weights_shape(graph->nodes[first]->src[0]);
     for (int i = first + 1; i < graph->n_nodes; ++i) {
@@ -115,7 +124,7 @@ Executor::Group Executor::group_at(const ggml_cgraph* graph, int first) {
             continue;
         }
         if (!is_matmul(node) || !is_computed(node) || node->src[1] != graph->nodes[first]->src[1] ||
-            route_matmul(node).route != Route::resident) {
+            route_matmul(node, context_.multiplier()).route != Route::resident) {
             break;
         }
         const gemm::WeightsShape other = weights_shape(node->src[0]);
@@ -128,45 +137,50 @@ Executor::Group Executor::group_at(const ggml_cgraph* graph, int first) {
     return group;
 }
 
+// Why the CPU multiplies so few rows, from the same weights; nullptr: the NPU does.
+const char* Executor::reason_for_cpu(std::span<const TensorProduct> products, std::int64_t rows) {
+    const std::int64_t least = options() ? options()->min_batch : 1;
+    if (least == 0) {
+        const std::uint32_t fewest = context_.multiplier().fewest_rows(products);
+        smallest_threshold_ = std::min(smallest_threshold_, fewest);
+        largest_threshold_ = std::max(largest_threshold_, fewest);
+        return rows < fewest ? "so few rows are predicted to be faster on the CPU" : nullptr;
+    }
+    return rows < least && gemm::runs_on_cpu(products.front().tensor->shape().pipeline)
+               ? "fewer rows than GGML_NPU_MIN_BATCH"
+               : nullptr;
+}
+
 Result<void> Executor::multiply(const Group& group) {
     const ggml_tensor* activations = group.nodes.front()->src[1];
-    const bool small = is_small(group.nodes.front());
-    std::vector<gemm::Product> products(group.nodes.size());
+    std::vector<TensorProduct> products(group.nodes.size());
+    for (std::size_t i = 0; i < products.size(); ++i) {
+        const ggml_tensor* weights = group.nodes[i]->src[0];
+        products[i].tensor = resident_tensor(weights);
+        if (products[i].tensor == nullptr) {
+            return make_error(ErrorCode::invalid_argument, "the weights %s were never written to the NPU",
+                              weights->name);
+        }
+    }
+    const char* reason = reason_for_cpu(products, activations->ne[1]);
     for (std::int64_t i3 = 0; i3 < activations->ne[3]; ++i3) {
         for (std::int64_t i2 = 0; i2 < activations->ne[2]; ++i2) {
             for (std::size_t i = 0; i < products.size(); ++i) {
                 const ggml_tensor* node = group.nodes[i];
-                const ResidentTensor* weights = resident_tensor(node->src[0]);
-                if (weights == nullptr) {
-                    return make_error(ErrorCode::invalid_argument, "the weights %s were never written to the NPU",
-                                      node->src[0]->name);
-                }
-                products[i] = {&weights->weights, {plane_of(node, i2, i3), static_cast<std::size_t>(node->ne[0])}};
+                products[i].y = {plane_of(node, i2, i3), static_cast<std::size_t>(node->ne[0])};
             }
             const gemm::RowsView x{float_rows(activations, i2, i3), static_cast<std::size_t>(activations->ne[0]),
                                    static_cast<std::uint32_t>(activations->ne[1])};
-            NPU_TRY(small ? multiply_on_cpu(products, x) : multiply_on_npu(products, x));
+            NPU_TRY(reason != nullptr ? context_.multiplier().multiply_on_cpu(products, x)
+                                      : context_.multiplier().multiply(products, x));
         }
     }
     for (std::size_t i = 0; i < products.size(); ++i) {
-        if (small) {
-            context_.statistics().count_cpu_matmul("fewer rows than GGML_NPU_MIN_BATCH");
+        if (reason != nullptr) {
+            context_.statistics().count_cpu_matmul(reason);
         } else {
             context_.statistics().count_npu_matmul();
         }
-    }
-    return {};
-}
-
-Result<void> Executor::multiply_on_npu(std::span<const gemm::Product> products, gemm::RowsView x) {
-    NPU_ASSIGN(const gemm::MultiplyReport report, context_.engine().multiply(products, x));
-    context_.statistics().count_submissions(report);
-    return {};
-}
-
-Result<void> Executor::multiply_on_cpu(std::span<const gemm::Product> products, gemm::RowsView x) {
-    for (const gemm::Product& product : products) {
-        NPU_TRY(gemm::multiply_resident_on_cpu(*product.weights, x, product.y, context_.engine().chip(), work_in_team));
     }
     return {};
 }
@@ -185,17 +199,14 @@ Result<void> Executor::multiply_transient(const ggml_tensor* node) {
             const auto read = [&](std::uint32_t row, float* destination) {
                 read_row(weights, plane + row * weights->nb[1], destination);
             };
-            context_.statistics().count_late_upload(
-                gemm::resident_bytes(shape, context_.engine().chip(), context_.engine().parts()));
-            NPU_TRY(context_.engine().with_transient(
-                shape, read, [&](const gemm::Engine::Multiply& multiply) -> Result<void> {
+            NPU_TRY(context_.multiplier().with_transient(
+                shape, read, [&](const Multiplier::Multiply& multiply) -> Result<void> {
                     for (std::int64_t i3 = w3 * share3; i3 < (w3 + 1) * share3; ++i3) {
                         for (std::int64_t i2 = w2 * share2; i2 < (w2 + 1) * share2; ++i2) {
                             const gemm::RowsView x{float_rows(activations, i2, i3),
                                                    static_cast<std::size_t>(activations->ne[0]),
                                                    static_cast<std::uint32_t>(activations->ne[1])};
-                            NPU_ASSIGN(const gemm::MultiplyReport report, multiply(x, {plane_of(node, i2, i3), n}));
-                            context_.statistics().count_submissions(report);
+                            NPU_TRY(multiply(x, {plane_of(node, i2, i3), n}));
                         }
                     }
                     return {};

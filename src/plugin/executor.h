@@ -30,22 +30,25 @@ class Executor {
     Executor(DeviceContext& context, ggml_backend_t cpu) : context_(context), cpu_(cpu) {}
 
     ggml_status compute_on_cpu(ggml_cgraph* graph, int first, int last);
-    // Matmuls that are done together, as nodes[..] of a graph up to `last`.
+    void say_threshold();
+    // Matmuls that are done together: nodes of a graph up to `last`.
     struct Group {
         std::vector<const ggml_tensor*> nodes;
         int last = 0;
     };
-    static Group group_at(const ggml_cgraph* graph, int first);
+    Group group_at(const ggml_cgraph* graph, int first) const;
     Result<void> multiply(const Group& group);
-    Result<void> multiply_on_npu(std::span<const gemm::Product> products, gemm::RowsView x);
-    Result<void> multiply_on_cpu(std::span<const gemm::Product> products, gemm::RowsView x);
+    const char* reason_for_cpu(std::span<const TensorProduct> products, std::int64_t rows);
     Result<void> multiply_transient(const ggml_tensor* node);
     const float* float_rows(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3);
 
     DeviceContext& context_;
     ggml_backend_t cpu_;
-    int threads_ = GGML_DEFAULT_N_THREADS;  // as the CPU backend starts
-    std::vector<float> rows_;               // activations that are no floats, or whose rows lie apart
+    int threads_ = GGML_DEFAULT_N_THREADS;           // as the CPU backend starts
+    std::uint32_t smallest_threshold_ = UINT32_MAX;  // rows from which on the NPU multiplies, of all groups so far
+    std::uint32_t largest_threshold_ = 0;
+    bool threshold_said_ = false;
+    std::vector<float> rows_;  // activations that are no floats, or whose rows lie apart
 };
 
 }  // namespace npu::plugin

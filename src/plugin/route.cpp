@@ -56,12 +56,13 @@ gemm::WeightsShape weights_shape(const ggml_tensor* weights) {
     return shape;
 }
 
-bool is_weight_matrix(const ggml_tensor* tensor) {
-    return pipeline_for(tensor->type).has_value() && tensor->ne[0] > 0 && tensor->ne[1] >= smallest_resident_kernels &&
+bool is_weight_matrix(const ggml_tensor* tensor, const Multiplier& multiplier) {
+    const auto pipeline = pipeline_for(tensor->type);
+    return pipeline && multiplier.has(*pipeline) && tensor->ne[0] > 0 && tensor->ne[1] >= smallest_resident_kernels &&
            tensor->ne[2] == 1 && tensor->ne[3] == 1 && ggml_is_contiguous(tensor);
 }
 
-Decision route_matmul(const ggml_tensor* node) {
+Decision route_matmul(const ggml_tensor* node, const Multiplier& multiplier) {
     const auto cpu = [](const char* reason) { return Decision{Route::cpu, reason}; };
     if (node->op == GGML_OP_MUL_MAT_ID) {
         return cpu("matmul with expert selection has no NPU path yet");
@@ -86,6 +87,9 @@ Decision route_matmul(const ggml_tensor* node) {
     if (!pipeline) {
         return cpu("weight type has no NPU path");
     }
+    if (!multiplier.has(*pipeline)) {
+        return cpu("librknnrt does not compute this precision here");
+    }
     if (!precision_allowed(node, *pipeline)) {
         return cpu("the graph asks for more precise activations");
     }
@@ -94,8 +98,8 @@ Decision route_matmul(const ggml_tensor* node) {
     }
     if (weights->buffer != nullptr && is_weight_buffer(weights->buffer)) {
         // Not uploaded yet (the loader is asking), or a view into a weight, which has no address of its own.
-        return weights->view_src == nullptr && is_weight_matrix(weights) ? Decision{Route::resident, ""}
-                                                                         : cpu("a view of NPU weights");
+        return weights->view_src == nullptr && is_weight_matrix(weights, multiplier) ? Decision{Route::resident, ""}
+                                                                                     : cpu("a view of NPU weights");
     }
     if (weights->op != GGML_OP_NONE || weights->view_src != nullptr) {
         return cpu("both operands are computed at run time (attention)");

@@ -1,13 +1,14 @@
 // Where a matmul runs, and why. The decision looks at operation, types and shape, at which kind of memory the
-// operands are in, and at nothing else: never at names or pointers, never at anything that changes over time. The
-// same function answers ggml's question "do you support this?" and the executor's "who computes this node?", so the
-// two can not disagree.
+// operands are in, at what the engine computes, and at nothing else: never at names or pointers, never at anything that
+// changes over time. The same function answers ggml's question "do you support this?" and the executor's "who computes this
+// node?", so the two can not disagree.
 #pragma once
 
 #include <optional>
 
 #include "gemm/weights.h"
 #include "plugin/ggml_host.h"
+#include "plugin/multiplier.h"
 
 namespace npu::plugin {
 
@@ -23,7 +24,7 @@ struct Decision {
 };
 
 // For a GGML_OP_MUL_MAT or GGML_OP_MUL_MAT_ID node.
-Decision route_matmul(const ggml_tensor* node);
+Decision route_matmul(const ggml_tensor* node, const Multiplier& multiplier);
 
 // Pipeline for weights of this type, or nothing when the NPU has none for it. Depends on GGML_NPU_PRECISION.
 std::optional<gemm::Pipeline> pipeline_for(ggml_type type);
@@ -32,6 +33,6 @@ std::optional<gemm::Pipeline> pipeline_for(ggml_type type);
 gemm::WeightsShape weights_shape(const ggml_tensor* weights);
 
 // Whether a tensor of this type and shape can live in the NPU's weight buffers as a matmul operand.
-bool is_weight_matrix(const ggml_tensor* tensor);
+bool is_weight_matrix(const ggml_tensor* tensor, const Multiplier& multiplier);
 
 }  // namespace npu::plugin

@@ -26,6 +26,12 @@ void Statistics::count_submissions(const gemm::MultiplyReport& report) {
     predicted_seconds_ += report.predicted_seconds;
 }
 
+void Statistics::count_library_runs(std::size_t runs) {
+    const std::lock_guard lock(mutex_);
+    submissions_ += runs;
+    library_ran_ = true;
+}
+
 void Statistics::count_late_upload(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     uploaded_after_load_ += bytes;
@@ -43,17 +49,18 @@ std::string Statistics::to_json(const std::string& device) const {
     for (const auto& [reason, count] : cpu_reasons_) {
         matmul_cpu += count;
     }
+    const nlohmann::ordered_json unknown;  // null
     const nlohmann::ordered_json json{
         {"device", device},
         {"matmul_npu", matmul_npu_},
         {"matmul_cpu", matmul_cpu},
         {"cpu_reasons", cpu_reasons_.empty() ? nlohmann::ordered_json::object() : nlohmann::ordered_json(cpu_reasons_)},
         {"submissions", submissions_},
-        {"tasks", tasks_},
+        {"tasks", library_ran_ ? unknown : nlohmann::ordered_json(tasks_)},
         {"address_space_switches", space_switches_},
         {"weight_bytes_resident", peak_resident_bytes_},
         {"weight_bytes_uploaded_after_load", uploaded_after_load_},
-        {"predicted_seconds", predicted_seconds_},
+        {"predicted_seconds", library_ran_ ? unknown : nlohmann::ordered_json(predicted_seconds_)},
     };
     return json.dump(2) + "\n";
 }

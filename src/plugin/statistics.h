@@ -19,6 +19,9 @@ class Statistics {
     void count_cpu_matmul(const char* reason);
     // Work of one multiplication, as the engine reports it.
     void count_submissions(const gemm::MultiplyReport& report);
+    // Runs of contexts of librknnrt, each of which is a submission. It tells neither tasks nor what the timing model needs:
+    // after this both are reported as unknown.
+    void count_library_runs(std::size_t runs);
     // Weights written to the device other than by loading them: host matrices uploaded for one multiplication, and
     // resident weights that are written a second time.
     void count_late_upload(std::size_t bytes);
@@ -39,6 +42,7 @@ class Statistics {
     std::size_t peak_resident_bytes_ = 0;
     std::size_t uploaded_after_load_ = 0;
     double predicted_seconds_ = 0;
+    bool library_ran_ = false;
 };
 
 // Writes `text` to `path`, through a temporary file beside it so that a reader never sees half of it.

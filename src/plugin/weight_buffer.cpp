@@ -15,8 +15,6 @@ namespace npu::plugin {
 
 namespace {
 
-constexpr std::size_t alignment = 64;
-
 // What the buffer knows about one tensor; tensor->extra points here.
 struct Slot {
     std::optional<ResidentTensor> resident;
@@ -25,14 +23,10 @@ struct Slot {
     std::size_t uploads = 0;
 };
 
-// ggml sees one range, of which nothing is ever read or written. Where each core has an address space, the device memory is a
-// buffer in each of them, and a tensor's slices lie at its offset divided by their number.
 struct BufferContext {
     DeviceContext& device;
-    std::vector<std::unique_ptr<device::Buffer>> memory;  // one per slice of a tensor
-    std::uint32_t first_space = 0;
-    std::byte* base = nullptr;
-    std::deque<Slot> slots;  // addresses stay valid as it grows
+    std::unique_ptr<WeightMemory> memory;
+    std::deque<Slot> slots;  // addresses stay valid as it grows; gone before the memory
 };
 
 BufferContext& context_of(ggml_backend_buffer_t buffer) { return *static_cast<BufferContext*>(buffer->context); }
@@ -43,6 +37,13 @@ bool contains_nan(const std::uint16_t* halves, std::size_t count) {
     return std::any_of(halves, halves + count, [](std::uint16_t half) { return (half & 0x7fffU) > 0x7c00U; });
 }
 
+// Whether the resident form of these bytes is them.
+bool is_reversible(const Multiplier& multiplier, const ggml_tensor* tensor, const Slot& slot) {
+    return multiplier.reads_back_fp16() && tensor->type == GGML_TYPE_F16 &&
+           slot.resident->shape().pipeline == gemm::Pipeline::fp16 &&
+           !contains_nan(reinterpret_cast<const std::uint16_t*>(slot.original.data()), slot.original.size() / 2);
+}
+
 // Converts the slot's bytes into device memory. A failure leaves the slot unconverted, which graph_compute reports.
 void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot) {
     const gemm::WeightsShape shape = weights_shape(tensor);
@@ -50,42 +51,34 @@ void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot
     const auto read = [&](std::uint32_t row, float* destination) {
         read_row(tensor, slot.original.data() + row * row_bytes, destination);
     };
-    const auto parts = static_cast<std::uint32_t>(context.memory.size());
-    const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.base);
-    gemm::DeviceSpan span{
-        {}, offset / parts, gemm::resident_bytes(shape, context.device.engine().chip(), parts), context.first_space};
-    const std::size_t bytes = span.bytes * parts;
-    for (const auto& memory : context.memory) {
-        span.buffers.push_back(memory.get());
-    }
     gemm::BlockReader read_in_blocks;
     if (const BlockFormat format = block_format(tensor->type)) {
         read_in_blocks = [&, format](std::uint32_t row, gemm::BlockTarget target) {
             format(slot.original.data() + row * row_bytes, static_cast<std::size_t>(tensor->ne[0]), target);
         };
     }
-    auto prepared = gemm::prepare_weights(shape, read, std::move(span), context.device.engine().chip(), read_in_blocks);
-    if (!prepared) {
-        GGML_LOG_ERROR("ggml-npu: weights %s: %s\n", tensor->name, prepared.error().message.c_str());
+    const Multiplier& multiplier = context.device.multiplier();
+    const std::size_t bytes = multiplier.weight_bytes(shape);
+    const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.memory->base());
+    auto converted = context.memory->convert(shape, {read, read_in_blocks}, offset);
+    if (!converted) {
+        GGML_LOG_ERROR("ggml-npu: weights %s: %s\n", tensor->name, converted.error().message.c_str());
         return;
     }
-    slot.resident = ResidentTensor{std::move(*prepared)};
+    slot.resident = std::move(*converted);
     context.device.statistics().add_resident(static_cast<std::ptrdiff_t>(bytes));
     if (slot.uploads++ > 0) {
         context.device.statistics().count_late_upload(bytes);
     }
-    const bool reversible =
-        tensor->type == GGML_TYPE_F16 &&
-        !contains_nan(reinterpret_cast<const std::uint16_t*>(slot.original.data()), slot.original.size() / 2);
-    if (reversible) {
+    if (is_reversible(multiplier, tensor, slot)) {
         std::vector<std::byte>().swap(slot.original);
     }
 }
 
 void drop_resident(BufferContext& context, Slot& slot) {
     if (slot.resident) {
-        const gemm::DeviceSpan& span = slot.resident->weights.span;
-        context.device.statistics().add_resident(-static_cast<std::ptrdiff_t>(span.bytes * span.buffers.size()));
+        const std::size_t bytes = context.device.multiplier().weight_bytes(slot.resident->shape());
+        context.device.statistics().add_resident(-static_cast<std::ptrdiff_t>(bytes));
         slot.resident.reset();
     }
 }
@@ -93,7 +86,7 @@ void drop_resident(BufferContext& context, Slot& slot) {
 // Bytes of the tensor as they were set.
 std::vector<std::byte> original_bytes(BufferContext& context, const ggml_tensor* tensor, const Slot& slot) {
     if (slot.original.empty() && slot.resident) {
-        const auto halves = gemm::read_back_fp16(slot.resident->weights, context.device.engine().chip());
+        const auto halves = context.device.multiplier().read_back_fp16(*slot.resident);
         std::vector<std::byte> bytes(halves.size() * sizeof(halves[0]));
         std::memcpy(bytes.data(), halves.data(), bytes.size());
         return bytes;
@@ -119,7 +112,7 @@ void buffer_free(ggml_backend_buffer_t buffer) {
     delete &context;
 }
 
-void* buffer_get_base(ggml_backend_buffer_t buffer) { return context_of(buffer).base; }
+void* buffer_get_base(ggml_backend_buffer_t buffer) { return context_of(buffer).memory->base(); }
 
 ggml_status buffer_init_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor) {
     if (tensor->view_src == nullptr) {
@@ -141,7 +134,7 @@ void buffer_set_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const 
     drop_resident(context, slot);
     std::memcpy(slot.original.data() + start + offset, data, size);
     slot.received = std::min(total, slot.received + size);
-    if (slot.received == total && is_weight_matrix(owner)) {
+    if (slot.received == total && is_weight_matrix(owner, context.device.multiplier())) {
         make_resident(context, owner, slot);
     }
 }
@@ -191,51 +184,28 @@ constexpr ggml_backend_buffer_i buffer_interface = {
 
 const char* type_get_name(ggml_backend_buffer_type_t) { return "NPU_REPACK"; }
 
-// Device memory for `size` bytes of tensors from an address space on.
-Result<std::unique_ptr<BufferContext>> allocate(DeviceContext& device, std::size_t size, std::uint32_t first_space) {
-    auto context = std::make_unique<BufferContext>(device);
-    context->first_space = first_space;
-    const std::uint32_t parts = device.engine().parts();
-    for (std::uint32_t part = 0; part < parts; ++part) {
-        NPU_ASSIGN(auto memory, device.device().allocate(ceil_div<std::size_t>(size, parts), first_space + part));
-        context->memory.push_back(std::move(memory));
-    }
-    context->base = context->memory.front()->data();
-    return context;
-}
-
-// In the first address space that has room. ggml asks layer by layer, so a graph visits each space once.
 ggml_backend_buffer_t type_alloc_buffer(ggml_backend_buffer_type_t type, size_t size) {
     DeviceContext& device = context_of(type);
-    const std::uint32_t choices = device.device().spaces() - device.engine().parts() + 1;
-    for (std::uint32_t space = 0; space < choices; ++space) {
-        auto context = allocate(device, size, space);
-        if (context) {
-            return ggml_backend_buffer_init(type, buffer_interface, context->release(), size);
-        }
-        if (space + 1 == choices || context.error().code != ErrorCode::out_of_memory) {
-            GGML_LOG_ERROR("ggml-npu: %s\n", context.error().message.c_str());
-            break;
-        }
+    auto memory = device.multiplier().allocate(size);
+    if (!memory) {
+        GGML_LOG_ERROR("ggml-npu: %s\n", memory.error().message.c_str());
+        return nullptr;
     }
-    return nullptr;
+    return ggml_backend_buffer_init(type, buffer_interface, new BufferContext{device, std::move(*memory), {}}, size);
 }
 
-size_t type_get_alignment(ggml_backend_buffer_type_t) { return alignment; }
+size_t type_get_alignment(ggml_backend_buffer_type_t) { return weight_alignment; }
 
 size_t type_get_max_size(ggml_backend_buffer_type_t) {
     return std::size_t{256} << 20;  // several moderate buffers find room in a fragmented address window
 }
 
 size_t type_get_alloc_size(ggml_backend_buffer_type_t type, const ggml_tensor* tensor) {
-    const gemm::Engine& engine = context_of(type).engine();
+    const Multiplier& multiplier = context_of(type).multiplier();
     const std::size_t plain = ggml_nbytes(tensor);  // ggml asks for at least this
     const std::size_t resident =
-        is_weight_matrix(tensor)
-            ? gemm::resident_bytes(weights_shape(tensor), engine.chip(), engine.parts()) * engine.parts()
-            : 0;
-    // Whole alignments for every slice, so that a tensor's offset is one in each of them, too.
-    return align_up(std::max(plain, resident), alignment * engine.parts());
+        is_weight_matrix(tensor, multiplier) ? multiplier.weight_bytes(weights_shape(tensor)) : 0;
+    return align_up(std::max(plain, resident), multiplier.granularity());
 }
 
 bool type_is_host(ggml_backend_buffer_type_t) { return false; }  // so that loaders never bypass set_tensor

@@ -1,19 +1,14 @@
 // NPU_REPACK, the buffer type that holds weights. It is offered to llama.cpp as an *extra* buffer type of the device:
 // the loader probes for each weight which memory suits its operation, and for a matmul that the NPU can do the answer
-// is this one. Writing a tensor converts it once, into the array's order, in device memory. Reading it gives back the
-// bytes that were written: fp16 weights are unpacked, which is exact; for the other types the original bytes are kept,
-// because a conversion to int8 per channel can not be undone.
+// is this one. Writing a tensor converts it once, into the array's order, in memory of the engine. Reading it gives back the
+// bytes that were written: halves that the native engine holds as halves are unpacked, which is exact; everything else is
+// kept as it was written, because a conversion to int8 per channel can not be undone.
 #pragma once
 
-#include "gemm/weights.h"
 #include "plugin/context.h"
 #include "plugin/ggml_host.h"
 
 namespace npu::plugin {
-
-struct ResidentTensor {
-    gemm::ResidentWeights weights;
-};
 
 // The buffer type of the device; one object for the life of the process.
 ggml_backend_buffer_type_t weight_buffer_type(DeviceContext& context, ggml_backend_dev_t device);

@@ -30,6 +30,8 @@ TEST(Options, without_variables_every_option_has_its_default) {
     const Result<Options> parsed = parse_with({});
     ASSERT_TRUE(parsed.ok());
     EXPECT_EQ(parsed->device, "auto");
+    EXPECT_EQ(parsed->engine, "native");
+    EXPECT_EQ(parsed->rknn_library, "librknnrt.so");
     EXPECT_EQ(parsed->stats_path, "");
     EXPECT_EQ(parsed->precision, "auto");
     EXPECT_EQ(parsed->claim, "all");
@@ -42,6 +44,8 @@ TEST(Options, without_variables_every_option_has_its_default) {
 
 TEST(Options, every_variable_sets_its_own_option) {
     const Result<Options> parsed = parse_with({{"GGML_NPU_DEVICE", "/dev/accel/accel0"},
+                                               {"GGML_NPU_ENGINE", "rknn"},
+                                               {"GGML_NPU_RKNN_LIBRARY", "/opt/librknnrt.so"},
                                                {"GGML_NPU_STATS", "/tmp/stats.json"},
                                                {"GGML_NPU_PRECISION", "fp16"},
                                                {"GGML_NPU_CLAIM", "matmul"},
@@ -52,6 +56,8 @@ TEST(Options, every_variable_sets_its_own_option) {
                                                {"GGML_NPU_CHECK", "0"}});
     ASSERT_TRUE(parsed.ok()) << parsed.error().message;
     EXPECT_EQ(parsed->device, "/dev/accel/accel0");
+    EXPECT_EQ(parsed->engine, "rknn");
+    EXPECT_EQ(parsed->rknn_library, "/opt/librknnrt.so");
     EXPECT_EQ(parsed->stats_path, "/tmp/stats.json");
     EXPECT_EQ(parsed->precision, "fp16");
     EXPECT_EQ(parsed->claim, "matmul");

@@ -18,11 +18,13 @@ fail() {
 [[ -e $linger ]] || fail "no library at $linger"
 [[ -e $model ]] || fail "no model at $model"
 
-# Runs a llama.cpp program with the plugin on the simulated NPU; statistics go to $work/stats.json.
+# Runs a llama.cpp program with the plugin on the simulated NPU; statistics go to $work/stats.json. Small batches go to the NPU,
+# too, unless the test says otherwise.
 on_npu() {
     local program=$1
     shift
-    GGML_NPU_DEVICE=${GGML_NPU_DEVICE:-simulated} GGML_BACKEND_PATH=$plugin GGML_NPU_STATS=$work/stats.json "$LLAMA_BIN/$program" "$@"
+    GGML_NPU_DEVICE=${GGML_NPU_DEVICE:-simulated} GGML_NPU_MIN_BATCH=${GGML_NPU_MIN_BATCH:-1} \
+        GGML_BACKEND_PATH=$plugin GGML_NPU_STATS=$work/stats.json "$LLAMA_BIN/$program" "$@"
 }
 
 # Runs it without the plugin: llama.cpp as it is.

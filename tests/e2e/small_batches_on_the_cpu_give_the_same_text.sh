@@ -11,7 +11,7 @@ write() { # write NAME: greedy text, as the environment says
 
 for precision in int8 w4a8; do
     export GGML_NPU_PRECISION=$precision
-    unset GGML_NPU_MIN_BATCH
+    export GGML_NPU_MIN_BATCH=1
     write npu
     (($(stat matmul_cpu) == 0)) || fail "matmuls on the CPU without being asked: $(stat cpu_reasons)"
     submissions=$(stat submissions)
@@ -21,4 +21,9 @@ for precision in int8 w4a8; do
     (($(stat matmul_cpu) > 1000 && $(stat matmul_npu) > 0)) || fail "the prompt should be the NPU's, the rest the CPU's"
     (($(stat submissions) < submissions)) || fail "as many submissions as before"
     echo "$precision: equal; $(stat matmul_npu) matmuls on the NPU, $(stat matmul_cpu) on the CPU: $(stat cpu_reasons)"
+    export GGML_NPU_MIN_BATCH=0
+    write predicted
+    diff "$work/npu.txt" "$work/predicted.txt" || fail "$precision: the texts differ"
+    grep -q 'matmuls go to the NPU from [0-9]* rows on' "$work/log" || fail "no line says where the threshold is"
+    (($(stat 'cpu_reasons["so few rows are predicted to be faster on the CPU"]') > 1000)) || fail "one row should be the CPU's"
 done

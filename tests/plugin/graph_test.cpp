@@ -1,8 +1,9 @@
 // Whole graphs through ggml's scheduler: what the plugin makes of their order.
-#include "plugin/plugin_support.h"
+#include "support.h"
 
-namespace npu::plugin_tests {
 namespace {
+
+using namespace plugin_test;
 
 struct FreeScheduler {
     void operator()(ggml_backend_sched* scheduler) const { ggml_backend_sched_free(scheduler); }
@@ -133,4 +134,3 @@ TEST_F(GraphTest, MatmulsOnBothSidesOfAWriteIntoTheirActivationsStayWhereTheyAre
 }
 
 }  // namespace
-}  // namespace npu::plugin_tests

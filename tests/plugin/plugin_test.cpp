@@ -1,12 +1,13 @@
 // The plugin through ggml's public interface: weights in its own buffer type, which test-backend-ops never uses.
-#include "plugin/plugin_support.h"
-
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstdlib>
 
-namespace npu::plugin_tests {
+#include "support.h"
+
 namespace {
+
+using namespace plugin_test;
 
 // The float types, and every quantised type that can be made without an importance matrix.
 std::vector<ggml_type> resident_types() {
@@ -266,4 +267,3 @@ TEST_F(PluginTest, ClosingTheDeviceWritesTheStatistics) {
 }
 
 }  // namespace
-}  // namespace npu::plugin_tests

@@ -7,8 +7,9 @@
 //
 // Host and device see different bytes of a memory until it is synchronised.
 //
-// Environment: FAKE_RKNN_VERSION is what the query reports. FAKE_RKNN_FAULTS is a list by comma:
+// Environment: FAKE_RKNN_VERSION and FAKE_RKNN_DRIVER are what the query reports. FAKE_RKNN_FAULTS is a list by comma:
 //   create, create-null, run, bind, sync, query   the call fails (create-null: succeeds without a context)
+//   run-after=N                                   runs fail after the first N of the process
 //   memory-after=N                                allocations fail when N memories live
 //   null-address                                  memories have no address
 //   type=T                                        type T is refused
@@ -105,6 +106,7 @@ std::map<Mem*, std::shared_ptr<Memory>> memories;
 std::uint64_t next_context = 0x1000;
 int peak_contexts = 0;
 std::atomic<int> machine_runs = 0;
+int runs = 0;  // counted with the fault run-after only
 std::string first_violation;
 
 int violation(const std::string& text) {
@@ -357,6 +359,9 @@ FAKE_EXPORT int rknn_matmul_run(std::uint64_t id) {
         if (fault("run") == 0) {
             return -1;
         }
+        if (const int most = fault("run-after"); most >= 0 && runs++ >= most) {
+            return -1;
+        }
     }
     if (context->running.exchange(true)) {
         const std::lock_guard lock(mutex);
@@ -382,7 +387,8 @@ FAKE_EXPORT int rknn_query(std::uint64_t id, int command, void* answer, std::uin
                                                        : "2.3.2 (fake)";
     std::memset(answer, 0, size);
     std::strncpy(static_cast<char*>(answer), text.c_str(), 255);
-    std::strcpy(static_cast<char*>(answer) + 256, "0.9.8");
+    const char* driver = std::getenv("FAKE_RKNN_DRIVER");
+    std::strncpy(static_cast<char*>(answer) + 256, driver != nullptr ? driver : "0.9.8", 255);
     return 0;
 }
 

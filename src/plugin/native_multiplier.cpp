@@ -1,0 +1,155 @@
+#include "plugin/native_multiplier.h"
+
+#include <mutex>
+#include <utility>
+
+#include "base/integers.h"
+#include "gemm/cpu_path.h"
+#include "gemm/crossover.h"
+#include "plugin/host_team.h"
+
+namespace npu::plugin {
+
+namespace {
+
+const gemm::ResidentWeights& native(const ResidentTensor& tensor) {
+    return std::get<gemm::ResidentWeights>(tensor.weights);
+}
+
+// Where each core has an address space, a buffer in each of them; a tensor's slices lie at its offset divided by their
+// number.
+class NativeMemory final : public WeightMemory {
+  public:
+    NativeMemory(std::vector<std::unique_ptr<device::Buffer>> buffers, std::uint32_t first_space,
+                 const rockchip::ChipProfile& chip)
+        : buffers_(std::move(buffers)), first_space_(first_space), chip_(chip) {}
+
+    [[nodiscard]] std::byte* base() const override { return buffers_.front()->data(); }
+
+    Result<ResidentTensor> convert(const gemm::WeightsShape& shape, const WeightSource& source,
+                                   std::size_t offset) override {
+        const auto parts = static_cast<std::uint32_t>(buffers_.size());
+        gemm::DeviceSpan span{{}, offset / parts, gemm::resident_bytes(shape, chip_, parts), first_space_};
+        for (const auto& buffer : buffers_) {
+            span.buffers.push_back(buffer.get());
+        }
+        NPU_ASSIGN(gemm::ResidentWeights weights,
+                   gemm::prepare_weights(shape, source.rows, std::move(span), chip_, source.blocks));
+        return ResidentTensor{std::move(weights)};
+    }
+
+  private:
+    std::vector<std::unique_ptr<device::Buffer>> buffers_;  // one per slice of a tensor
+    std::uint32_t first_space_;
+    const rockchip::ChipProfile& chip_;
+};
+
+class NativeMultiplier final : public Multiplier {
+  public:
+    NativeMultiplier(std::unique_ptr<uapi::Syscalls> simulated_kernel, std::unique_ptr<device::Device> device,
+                     const gemm::EngineOptions& options, Statistics& statistics)
+        : simulated_kernel_(std::move(simulated_kernel)),
+          device_(std::move(device)),
+          engine_(*device_, options),
+          programs_(options.programs),
+          statistics_(statistics) {}
+
+    [[nodiscard]] const std::string& description() const override { return device_->info().description; }
+    [[nodiscard]] device::MemoryInfo memory() const override { return device_->memory(); }
+    [[nodiscard]] bool has(gemm::Pipeline) const override { return true; }
+
+    [[nodiscard]] std::size_t weight_bytes(const gemm::WeightsShape& shape) const override {
+        return gemm::resident_bytes(shape, engine_.chip(), engine_.parts()) * engine_.parts();
+    }
+
+    // Whole alignments for every slice, so that a tensor's offset is one in each of them, too.
+    [[nodiscard]] std::size_t granularity() const override { return weight_alignment * engine_.parts(); }
+
+    // In the first address space that has room. ggml asks layer by layer, so a graph visits each space once.
+    Result<std::unique_ptr<WeightMemory>> allocate(std::size_t bytes) override {
+        const std::uint32_t choices = device_->spaces() - engine_.parts() + 1;
+        for (std::uint32_t space = 0;; ++space) {
+            auto memory = allocate_from(space, bytes);
+            if (memory || space + 1 == choices || memory.error().code != ErrorCode::out_of_memory) {
+                return memory;
+            }
+        }
+    }
+
+    [[nodiscard]] std::vector<std::uint16_t> read_back_fp16(const ResidentTensor& tensor) const override {
+        return gemm::read_back_fp16(native(tensor), engine_.chip());
+    }
+    [[nodiscard]] bool reads_back_fp16() const override { return true; }
+
+    Result<void> multiply(std::span<const TensorProduct> products, gemm::RowsView x) override {
+        std::vector<gemm::Product> natives;
+        for (const TensorProduct& product : products) {
+            natives.push_back({&native(*product.tensor), product.y});
+        }
+        NPU_ASSIGN(const gemm::MultiplyReport report, engine_.multiply(natives, x));
+        statistics_.count_submissions(report);
+        return {};
+    }
+
+    std::uint32_t fewest_rows(std::span<const TensorProduct> products) override {
+        if (!gemm::runs_on_cpu(products.front().tensor->shape().pipeline)) {
+            return 1;
+        }
+        std::vector<gemm::WeightsShape> shapes;
+        for (const TensorProduct& product : products) {
+            shapes.push_back(product.tensor->shape());
+        }
+        const std::lock_guard lock(crossover_mutex_);
+        return crossover_.rows(*device_, shapes, programs_);
+    }
+
+    Result<void> multiply_on_cpu(std::span<const TensorProduct> products, gemm::RowsView x) override {
+        for (const TensorProduct& product : products) {
+            NPU_TRY(
+                gemm::multiply_resident_on_cpu(native(*product.tensor), x, product.y, engine_.chip(), work_in_team));
+        }
+        return {};
+    }
+
+    Result<void> with_transient(const gemm::WeightsShape& shape, const gemm::RowReader& read_row,
+                                const std::function<Result<void>(const Multiply&)>& use) override {
+        statistics_.count_late_upload(gemm::resident_bytes(shape, engine_.chip(), engine_.parts()));
+        return engine_.with_transient(shape, read_row, [&](const gemm::Engine::Multiply& multiply) {
+            return use([&](gemm::RowsView x, gemm::TargetView y) -> Result<void> {
+                NPU_ASSIGN(const gemm::MultiplyReport report, multiply(x, y));
+                statistics_.count_submissions(report);
+                return {};
+            });
+        });
+    }
+
+  private:
+    Result<std::unique_ptr<WeightMemory>> allocate_from(std::uint32_t first_space, std::size_t bytes) {
+        const std::uint32_t parts = engine_.parts();
+        std::vector<std::unique_ptr<device::Buffer>> buffers;
+        for (std::uint32_t part = 0; part < parts; ++part) {
+            NPU_ASSIGN(auto buffer, device_->allocate(ceil_div<std::size_t>(bytes, parts), first_space + part));
+            buffers.push_back(std::move(buffer));
+        }
+        return std::unique_ptr<WeightMemory>(
+            std::make_unique<NativeMemory>(std::move(buffers), first_space, engine_.chip()));
+    }
+
+    std::unique_ptr<uapi::Syscalls> simulated_kernel_;  // outlives the device
+    std::unique_ptr<device::Device> device_;
+    gemm::Engine engine_;
+    gemm::ProgramOptions programs_;
+    std::mutex crossover_mutex_;
+    gemm::Crossover crossover_;
+    Statistics& statistics_;
+};
+
+}  // namespace
+
+std::unique_ptr<Multiplier> make_native_multiplier(std::unique_ptr<uapi::Syscalls> simulated_kernel,
+                                                   std::unique_ptr<device::Device> device,
+                                                   const gemm::EngineOptions& options, Statistics& statistics) {
+    return std::make_unique<NativeMultiplier>(std::move(simulated_kernel), std::move(device), options, statistics);
+}
+
+}  // namespace npu::plugin
