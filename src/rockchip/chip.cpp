@@ -51,6 +51,7 @@ const ChipProfile& rk3588() {
                 .rocket_same_core_submit_seconds = 27.5e-6,  // published, the same job: 27-28 us
                 .sync_start_seconds = 1.1e-6,                // published for the RK3576, each way
                 .sync_bytes_per_second = 10.6e9,             // published for the RK3576, each way
+                .host_bytes_per_second = 13.4e9,             // published: memcpy; another project read weights at 9.4
             },
     };
     return profile;

@@ -27,6 +27,7 @@ struct TimingConstants {
     double rocket_same_core_submit_seconds;
     double sync_start_seconds;     // cache synchronisation of one buffer: fixed part
     double sync_bytes_per_second;  // and the rate over its bytes
+    double host_bytes_per_second;  // at which one thread of the host reads what lies in memory
 };
 
 // How the registers of a chip lie. Addresses and blocks are the same across the family, the fields inside them are not.
