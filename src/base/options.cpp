@@ -30,6 +30,11 @@ constexpr std::array table{
     OptionInfo{"GGML_NPU_MIN_BATCH", OptionType::integer, "1", "1..1048576",
                "matmuls of fewer rows run on the CPU, from the same weights in device memory and with the same result; "
                "int8, w4a8 and int4 only"},
+    OptionInfo{"GGML_NPU_REDUCE", OptionType::choice, "auto", "auto|host|device",
+               "who adds the partial sums of a long K: the host when it reads them, the device wherever that is known "
+               "(int8 exactly; fp16 results rounded each time), or whoever is cheaper by the timing model, if the sums "
+               "are exact and two "
+               "sources agree how (auto)"},
     OptionInfo{"GGML_NPU_WITHOUT", OptionType::text, "", nullptr,
                "constraints of the planner to take away, by comma, for experiments on a board (npu plan --help)"},
     OptionInfo{"GGML_NPU_CLAIM", OptionType::choice, "all", "all|matmul",
@@ -159,6 +164,7 @@ Result<Options> parse_options(OptionLookup lookup) {
     parsed.precision = reader.choice("GGML_NPU_PRECISION");
     parsed.rotate = reader.flag("GGML_NPU_ROTATE");
     parsed.min_batch = reader.integer("GGML_NPU_MIN_BATCH");
+    parsed.reduce = reader.choice("GGML_NPU_REDUCE");
     parsed.without = reader.text("GGML_NPU_WITHOUT");
     parsed.claim = reader.choice("GGML_NPU_CLAIM");
     parsed.cores = reader.integer("GGML_NPU_CORES");

@@ -50,6 +50,7 @@ struct Options {
     std::string precision;           // GGML_NPU_PRECISION: auto | the name of a pipeline
     bool rotate = false;             // GGML_NPU_ROTATE
     std::int64_t min_batch = 1;      // GGML_NPU_MIN_BATCH
+    std::string reduce;              // GGML_NPU_REDUCE: auto | host | device
     std::string without;             // GGML_NPU_WITHOUT
     std::string claim;               // GGML_NPU_CLAIM: all | matmul
     std::int64_t cores = 3;          // GGML_NPU_CORES

@@ -61,10 +61,8 @@ rockchip::Conditions conditions_of(const device::DeviceInfo& device) {
 }
 
 // Where the last task of a core writes its last bytes.
-std::size_t canary_of(const compile::Plan& plan, const compile::TaskTile& last) {
-    const std::size_t element =
-        plan.output_offset(last.k_tile) + plan.output_layout().offset(last.m0 + last.m - 1, last.n0 + last.n - 1);
-    return element / canary_bytes * canary_bytes;
+std::size_t canary_of(const compile::Plan& plan, std::size_t core) {
+    return (plan.end_of_core(core) - 1) / canary_bytes * canary_bytes;
 }
 
 }  // namespace
@@ -131,7 +129,8 @@ Result<void> Engine::multiply_rows(const ResidentWeights& weights, RowsView x, T
     double predicted_seconds = 0;
     for (const CachedProgram* program : programs) {
         const device::Buffer& output = *spaces_[program->space].output;
-        NPU_TRY(spaces_[program->space].output->from_device(0, program->plan.output_bytes()));
+        NPU_TRY(
+            spaces_[program->space].output->from_device(program->plan.result_offset(0), program->plan.result_bytes()));
         const float* kernel_scales = weights.scales.data() + program->slice.first;
         const TargetView target{y.data + program->slice.first, y.stride};
         share_rows(options_.team, x.rows, [&](std::uint32_t first, std::uint32_t count) {
@@ -208,7 +207,7 @@ Result<std::unique_ptr<Engine::CachedProgram>> Engine::make_program(const Weight
     NPU_TRY(compile::take_away(options_.without, options));  // last: what the driver asks for can be taken away, too
     NPU_ASSIGN(compile::PricedPlan best,
                compile::best_plan({rows * pipeline.rows_per_row, slice.count, shape.k, pipeline.input, pipeline.output},
-                                  chip(), options, conditions_of(device)));
+                                  chip(), options, conditions_of(device), options_.reduce));
     auto made = std::make_unique<CachedProgram>();
     made->shape = shape;
     made->slice = slice;
@@ -222,8 +221,8 @@ Result<std::unique_ptr<Engine::CachedProgram>> Engine::make_program(const Weight
         made->entries.push_back({made->buffer->iova() + task.word_offset * sizeof(std::uint64_t), task.body_words,
                                  task.enable, rockchip::interrupt_dpu});
     }
-    for (const std::vector<compile::TaskTile>& tasks : made->plan.cores) {
-        made->canaries.push_back(canary_of(made->plan, tasks.back()));
+    for (std::size_t core = 0; core < made->plan.cores.size(); ++core) {
+        made->canaries.push_back(canary_of(made->plan, core));
     }
     return made;
 }

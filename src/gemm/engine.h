@@ -3,7 +3,7 @@
 //   y[m][n] = sum over k of x[m][k] * w[n][k]
 //
 // Rows of x are converted one by one, packed, multiplied by a program on every core, and the partial sums of the K tiles are
-// added on the host (results.h). Nothing in that depends on how many rows there are, so a row's result is the same alone and
+// added on the chip (compile/reduce.h) or on the host (results.h). Nothing in that depends on how many rows there are, so a row's result is the same alone and
 // in any batch.
 //
 // Where all cores share an address space, one program deals the work to all of them; it lies where the weights lie, and so do
@@ -26,6 +26,7 @@
 
 #include "base/result.h"
 #include "base/team.h"
+#include "compile/search.h"
 #include "device/device.h"
 #include "gemm/rows.h"
 #include "gemm/weights.h"
@@ -37,7 +38,8 @@ struct EngineOptions {
     std::chrono::milliseconds deadline{2000};
     Team team = work_alone;      // converts activations and results
     bool check_programs = true;  // every new program passes rockchip::check_program before its first run
-    std::string without = {};    // constraints to take away, by comma: compile/constraints.h
+    compile::Reduce reduce = compile::Reduce::automatic;  // who adds partial sums: compile/search.h
+    std::string without = {};                             // constraints to take away, by comma: compile/constraints.h
     std::size_t cached_programs = 128;
     // More rows than these allow are split into several submissions.
     std::size_t largest_output = std::size_t{64} << 20;  // bytes of partial sums

@@ -68,6 +68,7 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
     compile::PlanOptions any;
     NPU_TRY(compile::take_away(chosen.without, any));  // a wrong name is an error now, not at the first matmul
     engine.without = chosen.without;
+    NPU_ASSIGN(engine.reduce, compile::reduce_named(chosen.reduce));
     if (const auto node = find_node(chosen.device)) {
         NPU_ASSIGN(context->device_, open_node(uapi::libc_syscalls(), *node, false, 0));
     } else {
