@@ -32,9 +32,7 @@ constexpr std::array table{
                "int8, w4a8 and int4 only"},
     OptionInfo{"GGML_NPU_REDUCE", OptionType::choice, "auto", "auto|host|device",
                "who adds the partial sums of a long K: the host when it reads them, the device wherever that is known "
-               "(int8 exactly; fp16 results rounded each time), or whoever is cheaper by the timing model, if the sums "
-               "are exact and two "
-               "sources agree how (auto)"},
+               "and exact (int8), or whoever is cheaper by the timing model, if two sources agree how (auto)"},
     OptionInfo{"GGML_NPU_WITHOUT", OptionType::text, "", nullptr,
                "constraints of the planner to take away, by comma, for experiments on a board (npu plan --help)"},
     OptionInfo{"GGML_NPU_CLAIM", OptionType::choice, "all", "all|matmul",

@@ -18,6 +18,8 @@ struct PricedPlan {
     Plan plan;
     double seconds = 0;            // of one submission
     double read_back_seconds = 0;  // what the host spends to get at the results
+    // One after the other: what counts where the host waits before it reads. One that reads beside the next matmul has
+    // `seconds` alone to pay.
     [[nodiscard]] double total() const { return seconds + read_back_seconds; }
 };
 

@@ -34,6 +34,7 @@ struct Arguments {
     bool reuse = false;
     bool all = false;
     bool tasks = false;
+    bool brief = false;
     bool json = false;
 };
 
@@ -88,6 +89,17 @@ std::string summary(const compile::Plan& plan) {
         text += plan.reduces() ? "; the chip adds them" : "; the host adds them";
     }
     return text;
+}
+
+constexpr const char* brief_head =
+    "| dealt | K tiles | added by | tasks | submission µs | host reads µs | both µs |\n|---|---|---|---|---|---|---|\n";
+
+std::string brief_row(const compile::PricedPlan& priced) {
+    const compile::Plan& plan = priced.plan;
+    return format("| %s to %zu cores | %zu | %s | %zu | %.0f | %.0f | %.0f |\n",
+                  plan.options.split == compile::Split::rows ? "rows" : "channels", plan.cores.size(),
+                  plan.k_tiles.size(), plan.reduces() ? "the chip" : "the host", plan.task_count(),
+                  priced.seconds * 1e6, priced.read_back_seconds * 1e6, priced.total() * 1e6);
 }
 
 std::string task_table(const compile::Plan& plan, const rockchip::ChipProfile& chip,
@@ -192,6 +204,11 @@ void run(const Arguments& arguments) {
             list.push_back(std::move(entry));
             continue;
         }
+        if (arguments.brief) {
+            text += text.empty() ? brief_head : "";
+            text += brief_row(priced);
+            continue;
+        }
         text += (text.empty() ? "" : "\n---\n\n") + summary(priced.plan) + "\n" + describe(breakdown);
         if (arguments.tasks) {
             text += "\n" + task_table(priced.plan, chip, conditions);
@@ -237,6 +254,7 @@ void add_plan(CLI::App& program) {
         ->check(CLI::IsMember({"auto", "host", "device"}));
     command->add_flag("--reuse", arguments->reuse, "Keeps weights and features in the CBUF where they stay");
     command->add_flag("--all", arguments->all, "Prints every plan of the search, cheapest first");
+    command->add_flag("--brief", arguments->brief, "Prints a row of a table per plan");
     command->add_flag("--tasks", arguments->tasks, "Prints every task");
     command->add_flag("--json", arguments->json, "Prints JSON");
     command->callback([arguments] { run(*arguments); });
