@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "compile/constraints.h"
+#include "compile/search.h"
 #include "device/board.h"
 #include "device/rknpu_device.h"
 #include "device/rocket_device.h"
