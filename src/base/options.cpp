@@ -36,6 +36,11 @@ constexpr std::array table{
     OptionInfo{"GGML_NPU_MIN_BATCH", OptionType::integer, "0", "0..1048576",
                "matmuls of fewer rows run on the CPU, from the same weights in device memory and with the same result; "
                "0: where that is predicted to be faster on a board. int8, w4a8 and int4 only"},
+    OptionInfo{
+        "GGML_NPU_REDUCE", OptionType::choice, "auto", "auto|host|device",
+        "who adds the partial sums of a long K: the host when it reads them; the device wherever that is known "
+        "and exact (int8); auto: the host where it reads beside the next job (GGML_NPU_OVERLAP), else whoever is "
+        "cheaper by the timing model, if two sources agree how"},
     OptionInfo{"GGML_NPU_WITHOUT", OptionType::text, "", nullptr,
                "constraints of the planner to take away, by comma, for experiments on a board (npu plan --help)"},
     OptionInfo{
@@ -171,6 +176,7 @@ Result<Options> parse_options(OptionLookup lookup) {
     parsed.precision = reader.choice("GGML_NPU_PRECISION");
     parsed.rotate = reader.flag("GGML_NPU_ROTATE");
     parsed.min_batch = reader.integer("GGML_NPU_MIN_BATCH");
+    parsed.reduce = reader.choice("GGML_NPU_REDUCE");
     parsed.without = reader.text("GGML_NPU_WITHOUT");
     parsed.overlap = reader.choice("GGML_NPU_OVERLAP");
     parsed.claim = reader.choice("GGML_NPU_CLAIM");

@@ -52,6 +52,7 @@ struct Options {
     std::string precision;           // GGML_NPU_PRECISION: auto | the name of a pipeline
     bool rotate = false;             // GGML_NPU_ROTATE
     std::int64_t min_batch = 0;      // GGML_NPU_MIN_BATCH: 0 = as predicted
+    std::string reduce;              // GGML_NPU_REDUCE: auto | host | device
     std::string without;             // GGML_NPU_WITHOUT
     std::string overlap;             // GGML_NPU_OVERLAP: auto | 0 | 1
     std::string claim;               // GGML_NPU_CLAIM: all | matmul

@@ -22,6 +22,11 @@ constexpr std::array all{
                "two generators size them so; nobody reports success with less", &PlanOptions::group_in_weight_banks},
     Constraint{"rows-in-fours", "M a multiple of 4, or 1 (mainline driver)",
                "two generators for that driver keep to it; the vendor's programs do not", &PlanOptions::rows_in_fours},
+    Constraint{"small-adds", "tasks that add partial sums have at most 1024 channels of 128 pixels",
+               "the one library that chains them keeps to both; the fields hold 8192", &PlanOptions::small_adds},
+    Constraint{"twelve-rows-to-accumulate", "at least 12 rows in a task that adds to an fp16 partial sum",
+               "one project found fewer wrong, with strides of 12 rows; another runs 4",
+               &PlanOptions::twelve_rows_to_accumulate},
 };
 
 }  // namespace

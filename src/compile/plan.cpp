@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compile/reduce.h"
 #include "compile/task.h"
 #include "rockchip/registers.h"
 
@@ -43,6 +44,11 @@ struct CoreWork {
 
 // Rows come in fours where options say so, but for a single one.
 std::uint32_t row_unit(std::uint32_t m, const PlanOptions& options) { return options.rows_in_fours && m > 1 ? 4 : 1; }
+
+std::uint32_t padded_rows(std::uint32_t m, const PlanOptions& options) {
+    const bool twelve = options.reduction == Reduction::accumulate && options.twelve_rows_to_accumulate;
+    return align_up(twelve ? std::max(m, least_rows_to_accumulate) : m, row_unit(m, options));
+}
 
 std::vector<CoreWork> deal(std::uint32_t padded_m, std::uint32_t padded_n, std::uint32_t group,
                            const PlanOptions& options) {
@@ -153,13 +159,48 @@ std::size_t Plan::weight_offset(std::size_t k_tile) const {
     return packed_bytes(shape.input, std::size_t{k_tiles[k_tile].k0} * padded_n);
 }
 
-std::size_t Plan::output_offset(std::size_t k_tile) const { return k_tile * output_layout().bytes(); }
+std::size_t Plan::output_offset(std::size_t k_tile) const {
+    const bool in_turn = options.reduction == Reduction::accumulate;
+    return (in_turn ? k_tile % 2 : k_tile) * output_layout().bytes();
+}
+
+bool Plan::reduces() const { return options.reduction != Reduction::host && k_tiles.size() > 1; }
+
+std::size_t Plan::sum_offset(std::size_t k_tile) const {
+    if (options.reduction != Reduction::flying_add || k_tile == 0) {
+        return output_offset(k_tile);
+    }
+    return (k_tile % 2 != 0 ? k_tiles.size() : 0) * output_layout().bytes();
+}
+
+std::size_t Plan::result_tiles() const { return reduces() ? 1 : k_tiles.size(); }
+
+std::size_t Plan::result_offset(std::size_t result) const {
+    return reduces() ? sum_offset(k_tiles.size() - 1) : output_offset(result);
+}
+
+std::size_t Plan::result_bytes() const { return result_tiles() * output_layout().bytes(); }
+
+std::size_t Plan::end_of_core(std::size_t core) const {
+    if (const std::vector<AddTask> adds = add_tasks(*this, cores[core]); !adds.empty()) {
+        return adds.back().sum + adds.back().bytes();
+    }
+    const TaskTile& last = cores[core].back();
+    return output_offset(last.k_tile) + output_layout().offset(last.m0 + last.m - 1, last.n0 + last.n - 1) +
+           info(shape.output).bits / 8;
+}
 
 std::size_t Plan::feature_bytes() const { return feature_layout().bytes(); }
 
 std::size_t Plan::weight_bytes() const { return packed_bytes(shape.input, std::size_t{padded_n} * padded_k); }
 
-std::size_t Plan::output_bytes() const { return k_tiles.size() * output_layout().bytes(); }
+std::size_t Plan::output_bytes() const {
+    std::size_t slots = k_tiles.size();
+    if (reduces()) {
+        slots = options.reduction == Reduction::flying_add ? slots + 1 : 2;
+    }
+    return slots * output_layout().bytes();
+}
 
 std::uint32_t Plan::result_shift() const {
     if (shape.input != Precision::int8 || (shape.output != Precision::int16 && shape.output != Precision::fp16)) {
@@ -181,7 +222,7 @@ std::uint32_t Plan::result_shift() const {
 std::size_t Plan::task_count() const {
     std::size_t count = 0;
     for (const std::vector<TaskTile>& tasks : cores) {
-        count += tasks.size();
+        count += tasks.size() + add_tasks(*this, tasks).size();
     }
     return count;
 }
@@ -190,7 +231,7 @@ Result<Plan> plan_matmul(const MatmulShape& shape, const ChipProfile& chip, cons
     NPU_TRY(check_arguments(shape, chip, options));
     Plan plan{.shape = shape,
               .options = options,
-              .padded_m = align_up(shape.m, row_unit(shape.m, options)),
+              .padded_m = padded_rows(shape.m, options),
               .padded_n = padded_kernels(shape.input, shape.n),
               .padded_k = padded_channels(shape.input, shape.k),
               .k_tiles = k_tiles(shape.k, shape.input, chip, options),
@@ -227,6 +268,7 @@ Result<Plan> plan_matmul(const MatmulShape& shape, const ChipProfile& chip, cons
         }
         mark_reuse(plan, tasks, chip);
     }
+    NPU_TRY(check_reduction(plan, chip));
     return plan;
 }
 
@@ -234,13 +276,17 @@ rockchip::TaskWork tile_work(const Plan& plan, const TaskTile& tile) {
     const std::uint64_t k = plan.k_tiles[tile.k_tile].k;
     const std::uint64_t input_bits = info(plan.shape.input).bits;
     const std::uint64_t output_bytes = info(plan.shape.output).bits / 8;
-    const std::uint32_t words = body_words(plan.options.vendor_preamble, plan.options.emit_rdma) + rockchip::tail_words;
+    const bool accumulates = plan.reduces() && plan.options.reduction == Reduction::accumulate;
+    const std::uint32_t words =
+        body_words(plan.options.vendor_preamble, plan.options.emit_rdma || accumulates) + rockchip::tail_words;
+    const std::uint64_t result_bytes = output_bytes * tile.m * tile.n;
     return {.macs = k * tile.m * tile.n,
             .feature_bytes = tile.data_reuse ? 0 : k * tile.m * input_bits / 8,
             .weight_bytes = tile.weight_reuse ? 0 : k * tile.n * input_bits / 8,
-            .output_bytes = output_bytes * tile.m * tile.n,
+            .output_bytes = result_bytes,
             .command_words = words,
-            .precision = plan.shape.input};
+            .precision = plan.shape.input,
+            .operand_bytes = accumulates && tile.k_tile != 0 ? result_bytes : 0};
 }
 
 std::vector<std::vector<rockchip::TaskWork>> plan_work(const Plan& plan) {
@@ -251,6 +297,9 @@ std::vector<std::vector<rockchip::TaskWork>> plan_work(const Plan& plan) {
         for (const TaskTile& tile : tasks) {
             core.push_back(tile_work(plan, tile));
         }
+        for (const AddTask& add : add_tasks(plan, tasks)) {
+            core.push_back(add_work(add));
+        }
     }
     return work;
 }
@@ -259,6 +308,10 @@ double predicted_seconds(const Plan& plan, const ChipProfile& chip, const rockch
     const std::vector<std::vector<rockchip::TaskWork>> work = plan_work(plan);
     const std::vector<rockchip::CoreWork> cores(work.begin(), work.end());
     return submission_seconds(cores, chip, conditions);
+}
+
+double read_back_seconds(const Plan& plan, const ChipProfile& chip) {
+    return rockchip::read_back_seconds(plan.result_bytes(), chip);
 }
 
 }  // namespace npu::compile

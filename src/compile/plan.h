@@ -6,7 +6,8 @@
 // Memory: one buffer each for features, weights and output, for the whole matmul.
 //   features  one FeatureLayout over all M rows and the padded K
 //   weights   the WeightLayout of K tile 0, then of K tile 1, ...
-//   output    the OutputLayout of K tile 0, then of K tile 1, ...; the host adds the tiles
+//   output    slots of one OutputLayout each: of K tile 0, then of K tile 1, ...; the host adds the tiles, or the chip does
+//             and the host finds one result in one of the slots (reduce.h)
 // Every tile's base address is the layout's offset of its first element, so a plan holds no addresses.
 //
 // Planning is a pure function: equal arguments give equal plans, which may be cached by value.
@@ -52,7 +53,19 @@ struct Plan {
     [[nodiscard]] std::size_t weight_offset(std::size_t k_tile) const;
     [[nodiscard]] std::size_t output_offset(std::size_t k_tile) const;
 
-    // Sizes of the buffers, all K tiles.
+    // Whether the chip adds the partial sums, and where the sum of K tiles 0 to k_tile then begins.
+    [[nodiscard]] bool reduces() const;
+    [[nodiscard]] std::size_t sum_offset(std::size_t k_tile) const;
+
+    // What the host reads and adds: one result, or one of every K tile.
+    [[nodiscard]] std::size_t result_tiles() const;
+    [[nodiscard]] std::size_t result_offset(std::size_t result) const;
+    [[nodiscard]] std::size_t result_bytes() const;  // of all of them, which lie one after another
+
+    // End of what the last task of a core writes: bytes from the start of the output buffer.
+    [[nodiscard]] std::size_t end_of_core(std::size_t core) const;
+
+    // Sizes of the buffers, all K tiles and slots.
     [[nodiscard]] std::size_t feature_bytes() const;
     [[nodiscard]] std::size_t weight_bytes() const;
     [[nodiscard]] std::size_t output_bytes() const;
@@ -61,7 +74,7 @@ struct Plan {
     // within -127 and 127 overflows, in any K tile.
     [[nodiscard]] std::uint32_t result_shift() const;
 
-    [[nodiscard]] std::size_t task_count() const;
+    [[nodiscard]] std::size_t task_count() const;  // with those that add
     friend bool operator==(const Plan&, const Plan&) = default;
 };
 
@@ -72,10 +85,13 @@ Result<Plan> plan_matmul(const MatmulShape& shape, const ChipProfile& chip, cons
 // What a task moves and computes, padding included. What is reused moves nothing.
 rockchip::TaskWork tile_work(const Plan& plan, const TaskTile& tile);
 
-// The work of all tasks, core by core.
+// The work of all tasks, core by core, with those that add.
 std::vector<std::vector<rockchip::TaskWork>> plan_work(const Plan& plan);
 
 // Cost of one submission of the plan by the timing model.
 double predicted_seconds(const Plan& plan, const ChipProfile& chip, const rockchip::Conditions& conditions);
+
+// And what reading its results costs the host.
+double read_back_seconds(const Plan& plan, const ChipProfile& chip);
 
 }  // namespace npu::compile

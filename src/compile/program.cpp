@@ -2,6 +2,7 @@
 
 #include <cassert>
 
+#include "compile/reduce.h"
 #include "rockchip/registers.h"
 
 namespace npu::compile {
@@ -54,9 +55,18 @@ Result<void> check_base(const Addresses& bases, Buffer buffer, std::uint64_t byt
     return {};
 }
 
+// A task to be written, without its tail.
+struct Segment {
+    std::vector<Command> body;
+    std::uint32_t enable = 0;
+    bool reads_output = false;  // through DPU_RDMA, whose addresses are zero else
+};
+
 // The buffer that a register points into, if it holds an address.
-bool holds_address(const rockchip::Command& command, Buffer& buffer) {
+bool holds_address(const rockchip::Command& command, bool reads_output, Buffer& buffer) {
     switch (command.offset) {
+        case reg::DPU_RDMA::SRC_BASE_ADDR::offset:
+        case reg::DPU_RDMA::EW_BASE_ADDR::offset: buffer = Buffer::output; return reads_output;
         case reg::CNA::FEATURE_DATA_ADDR::offset: buffer = Buffer::features; return true;
         case reg::CNA::DCOMP_ADDR0::offset: buffer = Buffer::weights; return true;
         case reg::DPU::DST_BASE_ADDR::offset: buffer = Buffer::output; return true;
@@ -65,12 +75,13 @@ bool holds_address(const rockchip::Command& command, Buffer& buffer) {
 }
 
 // Appends a segment whose tail does not lead anywhere yet.
-Result<void> append(Program& program, const std::vector<Command>& body, std::uint32_t enable, const Addresses& bases) {
+Result<void> append(Program& program, const Segment& segment, const Addresses& bases) {
+    const auto& [body, enable, reads_output] = segment;
     program.words.resize(align_up<std::size_t>(program.words.size(), segment_words));
     const auto start = narrow<std::uint32_t>(program.words.size());
     program.tasks.push_back({start, narrow<std::uint32_t>(body.size()), enable});
     for (const Command& command : body) {
-        if (Buffer buffer{}; holds_address(command, buffer)) {
+        if (Buffer buffer{}; holds_address(command, reads_output, buffer)) {
             const std::uint64_t base = base_of(bases, buffer);
             if (command.value < base) {
                 return make_error(ErrorCode::invalid_argument, "task address 0x%x lies below its %s buffer at 0x%llx",
@@ -109,7 +120,7 @@ Mapping mapping_of(const PlanOptions& options, bool all_rows) {
     if (options.feature == Arrangement::row_major) {
         return Mapping::row_major;
     }
-    if (options.output == Arrangement::row_major) {
+    if (one_pixel_wide(options)) {
         return Mapping::native_tall;
     }
     return all_rows ? Mapping::native_wide : Mapping::native_tile;
@@ -120,6 +131,7 @@ Mapping mapping_of(const PlanOptions& options, bool all_rows) {
 std::vector<std::vector<TaskSpec>> task_specs(const Plan& plan, const Addresses& bases) {
     const FeatureLayout features = plan.feature_layout();
     const OutputLayout output = plan.output_layout();
+    const bool accumulates = plan.reduces() && plan.options.reduction == Reduction::accumulate;
     std::vector<std::vector<TaskSpec>> cores;
     for (const std::vector<TaskTile>& tiles : plan.cores) {
         std::vector<TaskSpec>& specs = cores.emplace_back();
@@ -148,28 +160,42 @@ std::vector<std::vector<TaskSpec>> task_specs(const Plan& plan, const Addresses&
                              .weight_reuse = tile.weight_reuse,
                              .data_reuse = tile.data_reuse,
                              .vendor_preamble = plan.options.vendor_preamble,
-                             .emit_rdma = plan.options.emit_rdma,
+                             .emit_rdma = plan.options.emit_rdma || accumulates,
                              .qd_en = plan.options.qd_en,
                              .result_shift = plan.result_shift(),
                              .addresses = addresses});
+            if (accumulates && tile.k_tile != 0) {
+                specs.back().partial_sums =
+                    bases.output + plan.output_offset(tile.k_tile - 1) + output.offset(tile.m0, tile.n0);
+            }
         }
     }
     return cores;
 }
 
-Result<Program> link_program(std::span<const std::vector<TaskSpec>> cores, const Addresses& bases,
-                             const ChipProfile& chip) {
+namespace {
+
+Result<std::vector<Segment>> segments_of(const std::vector<TaskSpec>& specs, const ChipProfile& chip) {
+    std::vector<Segment> segments;
+    for (const TaskSpec& spec : specs) {
+        NPU_ASSIGN(std::vector<Command> body, emit_task(spec, chip));
+        segments.push_back({std::move(body), enable_bits(spec), spec.partial_sums.has_value()});
+    }
+    return segments;
+}
+
+Result<Program> link_segments(std::span<const std::vector<Segment>> cores, const Addresses& bases,
+                              const ChipProfile& chip) {
     Program program;
-    for (const std::vector<TaskSpec>& specs : cores) {
-        if (specs.size() > chip.max_tasks_per_submit) {
+    for (const std::vector<Segment>& segments : cores) {
+        if (segments.size() > chip.max_tasks_per_submit) {
             return make_error(ErrorCode::unsupported, "chain of %zu tasks: a submission holds %u; submit in parts",
-                              specs.size(), chip.max_tasks_per_submit);
+                              segments.size(), chip.max_tasks_per_submit);
         }
         const auto first = narrow<std::uint32_t>(program.tasks.size());
-        program.cores.push_back({first, narrow<std::uint32_t>(specs.size())});
-        for (const TaskSpec& spec : specs) {
-            NPU_ASSIGN(const std::vector<Command> body, emit_task(spec, chip));
-            NPU_TRY(append(program, body, enable_bits(spec), bases));
+        program.cores.push_back({first, narrow<std::uint32_t>(segments.size())});
+        for (const Segment& segment : segments) {
+            NPU_TRY(append(program, segment, bases));
         }
         for (std::size_t index = first; index + 1 < program.tasks.size(); ++index) {
             chain(program, index, bases.program);
@@ -179,11 +205,35 @@ Result<Program> link_program(std::span<const std::vector<TaskSpec>> cores, const
     return program;
 }
 
+}  // namespace
+
+Result<Program> link_program(std::span<const std::vector<TaskSpec>> cores, const Addresses& bases,
+                             const ChipProfile& chip) {
+    std::vector<std::vector<Segment>> segments;
+    for (const std::vector<TaskSpec>& specs : cores) {
+        NPU_ASSIGN(std::vector<Segment> core, segments_of(specs, chip));
+        segments.push_back(std::move(core));
+    }
+    return link_segments(segments, bases, chip);
+}
+
 Result<Program> build_program(const Plan& plan, const Addresses& bases, const ChipProfile& chip) {
     NPU_TRY(check_base(bases, Buffer::features, plan.feature_bytes()));
     NPU_TRY(check_base(bases, Buffer::weights, plan.weight_bytes()));
     NPU_TRY(check_base(bases, Buffer::output, plan.output_bytes()));
-    return link_program(task_specs(plan, bases), bases, chip);
+    std::vector<std::vector<Segment>> segments;
+    for (const std::vector<TaskSpec>& specs : task_specs(plan, bases)) {
+        NPU_ASSIGN(std::vector<Segment> core, segments_of(specs, chip));
+        for (AddTask add : add_tasks(plan, plan.cores[segments.size()])) {
+            add.augend += bases.output;
+            add.addend += bases.output;
+            add.sum += bases.output;
+            NPU_ASSIGN(std::vector<Command> body, emit_add(add));
+            core.push_back({std::move(body), rockchip::enable_element_wise, true});
+        }
+        segments.push_back(std::move(core));
+    }
+    return link_segments(segments, bases, chip);
 }
 
 void lead_on(Program& program, std::size_t core, const NextTask& next) {

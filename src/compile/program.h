@@ -53,15 +53,15 @@ struct Program {
     friend bool operator==(const Program&, const Program&) = default;
 };
 
-// Emits every task of the plan with buffers at `bases`, and chains them.
+// Emits every task of the plan with buffers at `bases`, and chains them, each core's adds behind its matmul tasks.
 // Errors: invalid_argument for bases that are not aligned (16 bytes; 64 for the program) or whose buffers do not
 // end within the 32-bit address space; whatever emit_task refuses.
 Result<Program> build_program(const Plan& plan, const Addresses& bases, const ChipProfile& chip);
 
-// The plan's tasks with addresses filled in, per core: what build_program links.
+// The plan's matmul tasks with addresses filled in, per core.
 std::vector<std::vector<TaskSpec>> task_specs(const Plan& plan, const Addresses& bases);
 
-// Chains any tasks, per core. Addresses in the specs are absolute, none below its base in `bases`.
+// Chains any matmul tasks, per core. Addresses in the specs are absolute, none below its base in `bases`.
 Result<Program> link_program(std::span<const std::vector<TaskSpec>> cores, const Addresses& bases,
                              const ChipProfile& chip);
 

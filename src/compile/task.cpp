@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compile/stages.h"
 #include "compile/tiling.h"
 #include "compile/writer.h"
 
@@ -121,6 +122,31 @@ Result<void> check_output_and_banks(const TaskSpec& spec, const PlaneSize& plane
     return {};
 }
 
+// What is known to add to partial sums beside the array.
+Result<void> check_partial_sums(const TaskSpec& spec) {
+    if (!spec.partial_sums) {
+        return {};
+    }
+    if (spec.input != Precision::fp16 || spec.output != Precision::fp16 ||
+        spec.output_arrangement != Arrangement::native || !spec.emit_rdma) {
+        return make_error(ErrorCode::unsupported,
+                          "task that adds partial sums from %s to %s: known from fp16 to fp16, in native order, with "
+                          "DPU_RDMA (emit_rdma)",
+                          info(spec.input).name, info(spec.output).name);
+    }
+    const std::uint64_t bytes = std::uint64_t{spec.full_m} * spec.n * sizeof(std::uint16_t);
+    const std::uint64_t sums = *spec.partial_sums;
+    const std::uint64_t output = spec.addresses.output;
+    if (sums % atom_bytes != 0 || (sums < output ? output - sums : sums - output) < bytes) {
+        return make_error(ErrorCode::invalid_argument,
+                          "partial sums at 0x%llx, results at 0x%llx: they must be aligned to %u bytes and apart by "
+                          "%llu, since adding in place corrupts: use two buffers in turn",
+                          static_cast<unsigned long long>(sums), static_cast<unsigned long long>(output), atom_bytes,
+                          static_cast<unsigned long long>(bytes));
+    }
+    return {};
+}
+
 std::int64_t as_value(std::uint64_t address) { return static_cast<std::int64_t>(address); }
 
 void write_bank_split(CommandWriter& writer, const TaskSpec& spec) {
@@ -134,21 +160,6 @@ void write_convolution_mode(CommandWriter& writer, const TaskSpec& spec, const F
     writer.write({{reg::CNA::CONV_CON1::GROUP_LINE_OFF, strides.single_line ? 1 : 0},
                   {reg::CNA::CONV_CON1::PROC_PRECISION, code(spec.input)},
                   {reg::CNA::CONV_CON1::IN_PRECISION, code(spec.input)}});
-}
-
-// Both halves of the register group toggle after each task.
-void write_pointer(CommandWriter& writer, const rockchip::Field& mode, const rockchip::Field& executer,
-                   const rockchip::Field& pointer) {
-    writer.write({{mode, 1}, {executer, 1}, {pointer, 1}});
-}
-
-void write_pointers(CommandWriter& writer, bool emit_rdma) {
-    namespace dpu = reg::DPU::S_POINTER;
-    namespace rdma = reg::DPU_RDMA::S_POINTER;
-    write_pointer(writer, dpu::POINTER_PP_MODE, dpu::EXECUTER_PP_EN, dpu::POINTER_PP_EN);
-    if (emit_rdma) {
-        write_pointer(writer, rdma::POINTER_PP_MODE, rdma::EXECUTER_PP_EN, rdma::POINTER_PP_EN);
-    }
 }
 
 void write_cna(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& plane) {
@@ -223,9 +234,7 @@ void write_dpu(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& pla
     writer.write(
         {{DATA_CUBE_NOTCH_ADDR::NOTCH_ADDR_1, strides.notch}, {DATA_CUBE_NOTCH_ADDR::NOTCH_ADDR_0, strides.notch}});
     writer.write({{DATA_CUBE_CHANNEL::ORIG_CHANNEL, spec.n - 1}, {DATA_CUBE_CHANNEL::CHANNEL, spec.n - 1}});
-    writer.write(
-        {{BS_CFG::BS_RELU_BYPASS, 1}, {BS_CFG::BS_MUL_BYPASS, 1}, {BS_CFG::BS_ALU_BYPASS, 1}, {BS_CFG::BS_BYPASS, 1}});
-    writer.zero(BS_ALU_CFG::offset, BS_RELUX_CMP_VALUE::offset);
+    write_bypassed_bs(writer);
     writer.write({{BS_OW_CFG::SIZE_E_2, size_e},
                   {BS_OW_CFG::SIZE_E_1, size_e},
                   {BS_OW_CFG::SIZE_E_0, size_e},
@@ -233,14 +242,21 @@ void write_dpu(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& pla
     writer.zero(BS_OW_OP::offset);
     writer.write({{WDMA_SIZE_0::CHANNEL_WDMA, spec.n - 1}});
     writer.write({{WDMA_SIZE_1::HEIGHT_WDMA, plane.height - 1}, {WDMA_SIZE_1::WIDTH_WDMA, plane.width - 1}});
-    writer.write(
-        {{BN_CFG::BN_RELU_BYPASS, 1}, {BN_CFG::BN_MUL_BYPASS, 1}, {BN_CFG::BN_ALU_BYPASS, 1}, {BN_CFG::BN_BYPASS, 1}});
-    writer.zero(BN_ALU_CFG::offset, BN_RELUX_CMP_VALUE::offset);
-    writer.write({{EW_CFG::EW_RELU_BYPASS, 1},
-                  {EW_CFG::EW_OP_CVT_BYPASS, 1},
-                  {EW_CFG::EW_LUT_BYPASS, 1},
-                  {EW_CFG::EW_OP_BYPASS, 1},
-                  {EW_CFG::EW_BYPASS, 1}});
+    write_bypassed_bn(writer);
+    if (spec.partial_sums) {  // added as fp32: the live converter widens them
+        writer.write({{EW_CFG::EW_DATA_MODE, 1},
+                      {EW_CFG::EDATA_SIZE, 2},
+                      {EW_CFG::EW_ALU_ALGO, 2},
+                      {EW_CFG::EW_RELU_BYPASS, 1},
+                      {EW_CFG::EW_LUT_BYPASS, 1},
+                      {EW_CFG::EW_OP_SRC, 1}});
+    } else {
+        writer.write({{EW_CFG::EW_RELU_BYPASS, 1},
+                      {EW_CFG::EW_OP_CVT_BYPASS, 1},
+                      {EW_CFG::EW_LUT_BYPASS, 1},
+                      {EW_CFG::EW_OP_BYPASS, 1},
+                      {EW_CFG::EW_BYPASS, 1}});
+    }
     writer.zero(EW_CVT_OFFSET_VALUE::offset);
     writer.write({{EW_CVT_SCALE_VALUE::EW_OP_CVT_SCALE, 1}});
     writer.zero(EW_RELUX_CMP_VALUE::offset);
@@ -252,34 +268,42 @@ void write_dpu(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& pla
     } else {
         writer.write({{OUT_CVT_SHIFT::OUT_CVT_SHIFT, spec.result_shift}});
     }
-    writer.zero(EW_OP_VALUE_0::offset, EW_OP_VALUE_7::offset);
-    writer.write({{SURFACE_ADD::SURF_ADD, as_value(strides.group / atom_bytes)}});
-    writer.zero(UNKNOWN_40C4::offset);
-    writer.zero(LUT_ACCESS_CFG::offset, LUT_LO_SLOPE_SHIFT::offset);
+    write_end_of_dpu(writer, as_value(strides.group / atom_bytes));
 }
 
-// Both readers off. A program that leaves them as they reset hangs on the mainline driver.
+// Both readers off, or both at work on one operand: the main reader takes its even 16-byte surfaces, the other the odd ones,
+// so that each steps over two. A program that leaves them as they reset hangs on the mainline driver.
 void write_rdma(CommandWriter& writer, const TaskSpec& spec, const PlaneSize& plane) {
     using namespace reg::DPU_RDMA;
     writer.write({{DATA_CUBE_WIDTH::WIDTH, plane.width - 1}});
     writer.write({{DATA_CUBE_HEIGHT::HEIGHT, plane.height - 1}});
     writer.write({{DATA_CUBE_CHANNEL::CHANNEL, spec.n - 1}});
-    writer.zero(SRC_BASE_ADDR::offset);
+    const bool adds = spec.partial_sums.has_value();
+    const std::uint64_t sums = spec.partial_sums.value_or(0);
+    // Fields that count atoms. A plane of m of full_m pixels, and then the rest of two surfaces.
+    const std::int64_t plane_atoms = adds ? spec.m : 0;
+    const std::int64_t notch_atoms = adds ? 2 * std::int64_t{spec.full_m} - spec.m : 0;
+    writer.write({{SRC_BASE_ADDR::SRC_BASE_ADDR, as_value(sums)}});
     writer.zero(BRDMA_CFG::offset);
     writer.zero(BS_BASE_ADDR::offset);
     writer.zero(NRDMA_CFG::offset);
     writer.zero(BN_BASE_ADDR::offset);
-    writer.write({{ERDMA_CFG::ERDMA_DISABLE, 1}});
-    writer.zero(EW_BASE_ADDR::offset);
-    writer.zero(EW_SURF_STRIDE::offset);
-    writer.write({{FEATURE_MODE_CFG::BURST_LEN, 15},
-                  {FEATURE_MODE_CFG::MRDMA_DISABLE, 1},
-                  {FEATURE_MODE_CFG::MRDMA_FP16TOFP32_EN, spec.output == Precision::fp16 ? 1 : 0}});
+    writer.write({{ERDMA_CFG::ERDMA_DATA_MODE, adds ? 1 : 0},
+                  {ERDMA_CFG::ERDMA_DATA_SIZE, adds ? 2 : 0},
+                  {ERDMA_CFG::ERDMA_DISABLE, adds ? 0 : 1}});
+    writer.write({{EW_BASE_ADDR::EW_BASE_ADDR, as_value(adds ? sums + std::uint64_t{spec.full_m} * atom_bytes : 0)}});
+    writer.write({{EW_SURF_STRIDE::EW_SURF_STRIDE, plane_atoms}});
+    writer.write({{FEATURE_MODE_CFG::IN_PRECISION, adds ? info(spec.output).dpu_code : 0},
+                  {FEATURE_MODE_CFG::BURST_LEN, 15},
+                  {FEATURE_MODE_CFG::COMB_USE, adds ? 5 : 0},
+                  {FEATURE_MODE_CFG::PROC_PRECISION, adds ? info(spec.output).dpu_code : 0},
+                  {FEATURE_MODE_CFG::MRDMA_DISABLE, adds ? 0 : 1},
+                  {FEATURE_MODE_CFG::MRDMA_FP16TOFP32_EN, !adds && spec.output == Precision::fp16 ? 1 : 0}});
     writer.zero(SRC_DMA_CFG::offset);
-    writer.zero(SURF_NOTCH::offset);
+    writer.write({{SURF_NOTCH::SURF_NOTCH_ADDR, notch_atoms}});
     writer.zero(PAD_CFG::offset);
     writer.write({{WEIGHT::E_WEIGHT, 1}, {WEIGHT::N_WEIGHT, 1}, {WEIGHT::B_WEIGHT, 1}, {WEIGHT::M_WEIGHT, 1}});
-    writer.zero(EW_SURF_NOTCH::offset);
+    writer.write({{EW_SURF_NOTCH::EW_SURF_NOTCH, notch_atoms}});
 }
 
 constexpr std::uint32_t words_plain = 104;
@@ -324,6 +348,7 @@ Result<std::vector<Command>> emit_task(const TaskSpec& spec, const ChipProfile& 
     NPU_TRY(check_dimensions(spec, chip));
     const PlaneSize plane = plane_size(spec);
     NPU_TRY(check_output_and_banks(spec, plane, chip));
+    NPU_TRY(check_partial_sums(spec));
 
     CommandWriter writer(body_words(spec.vendor_preamble, spec.emit_rdma));
     if (spec.vendor_preamble) {

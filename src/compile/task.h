@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -65,6 +66,9 @@ struct TaskSpec {
     // int8 to int16 and fp16 only: results are sums divided by 2^result_shift. int16 rounds ties to even and saturates.
     std::uint32_t result_shift = 0;
     Addresses addresses = {};  // of this task's first feature, weight and output; program is not used
+    // fp16 partial sums of this task's shape, in a matrix like the output's, that the DPU adds before it rounds to fp16;
+    // apart from the output, since in place was measured to corrupt. fp16 to fp16, native output and emit_rdma only.
+    std::optional<std::uint64_t> partial_sums = {};
 };
 
 // Whether results of `input` operands can be had as `output`; `built_pairs` says it in words.

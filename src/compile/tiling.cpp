@@ -72,7 +72,8 @@ std::uint32_t weight_banks(std::uint32_t k, Precision input, const ChipProfile& 
 }
 
 bool one_pixel_wide(const PlanOptions& options) {
-    return options.feature == Arrangement::row_major || options.output == Arrangement::row_major;
+    return options.feature == Arrangement::row_major || options.output == Arrangement::row_major ||
+           options.reduction == Reduction::accumulate;
 }
 
 std::uint32_t max_rows(std::uint32_t k, Precision input, const ChipProfile& chip, const PlanOptions& options) {

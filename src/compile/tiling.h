@@ -37,6 +37,14 @@ enum class Split : std::uint8_t { channels, rows };
 // CBUF; or K tile and rows, so that it may find its features there.
 enum class Order : std::uint8_t { rows_last, channels_last };
 
+// Who adds the partial sums of the K tiles: the host, when it reads them; or the chip, so that the host reads one result
+// instead of one per tile. See reduce.h.
+enum class Reduction : std::uint8_t {
+    host,
+    flying_add,  // int32: tasks of their own behind the matmul's, which add two results in memory
+    accumulate,  // fp16: each K tile's task adds the result of the tile before, rounded to fp16 each time
+};
+
 // The default is what every source agrees on. constraints.h lists the limits that may be switched off.
 struct PlanOptions {
     std::uint32_t cores = 3;
@@ -61,6 +69,10 @@ struct PlanOptions {
     // Rows in fours, but for a single one: two generators for the mainline driver keep to it, one of them says that
     // other M are wrong. The vendor's programs have any M.
     bool rows_in_fours = false;
+    // Tasks that add are no larger than those of the one library that has them: 1024 channels of 128 pixels.
+    bool small_adds = true;
+    // A task that accumulates in fp16 has at least 12 rows: one project found smaller ones wrong, another runs them.
+    bool twelve_rows_to_accumulate = true;
 
     // Largest K of a task; 0 means the chip's limit. Smaller tiles leave room for more rows, so weights are streamed
     // fewer times when M is large; but the host adds more partial results, and it must not depend on M.
@@ -70,6 +82,8 @@ struct PlanOptions {
     bool weight_reuse = false;
     // Likewise the features of the same rows for the next output channels.
     bool data_reuse = false;
+
+    Reduction reduction = Reduction::host;
 
     // How tasks are written; see task.h.
     bool vendor_preamble = true;

@@ -23,7 +23,7 @@ void read_scaled_tiles(const WeightsShape& shape, const compile::Plan& plan, con
     for (std::uint32_t m = first; m < first + count; ++m) {
         sum.assign(n, 0.0F);
         for (std::size_t tile = 0; tile < plan.k_tiles.size(); ++tile) {
-            const std::byte* partial = output + plan.output_offset(tile);
+            const std::byte* partial = output + plan.result_offset(tile);
             compile::unpack_output(layout, partial, m, 1, n, {high.data(), n * sizeof(high[0])});
             if (split) {
                 compile::unpack_output(layout, partial, rows + m, 1, n, {low.data(), n * sizeof(low[0])});
@@ -51,8 +51,8 @@ void read_results(const WeightsShape& shape, const compile::Plan& plan, const st
         return;
     }
     std::vector<const std::byte*> tiles;
-    for (std::size_t tile = 0; tile < plan.k_tiles.size(); ++tile) {
-        tiles.push_back(output + plan.output_offset(tile));
+    for (std::size_t tile = 0; tile < plan.result_tiles(); ++tile) {
+        tiles.push_back(output + plan.result_offset(tile));
     }
     scale_and_untile({plan.output_layout(), tiles, plan.shape.k}, first, count, plan.shape.n, row_scales, kernel_scales,
                      y);

@@ -24,10 +24,8 @@ rockchip::Conditions conditions_of(const device::DeviceInfo& device) {
 }
 
 // Where the last task of a core writes its last bytes, from the start of the part's results.
-std::size_t canary_of(const compile::Plan& plan, const compile::TaskTile& last) {
-    const std::size_t element =
-        plan.output_offset(last.k_tile) + plan.output_layout().offset(last.m0 + last.m - 1, last.n0 + last.n - 1);
-    return element / canary_bytes * canary_bytes;
+std::size_t canary_of(const compile::Plan& plan, std::size_t core) {
+    return (plan.end_of_core(core) - 1) / canary_bytes * canary_bytes;
 }
 
 Result<compile::Plan> plan_slice(const device::Device& device, const WeightsShape& shape, const Slice& slice,
@@ -42,7 +40,7 @@ Result<compile::Plan> plan_slice(const device::Device& device, const WeightsShap
     NPU_TRY(compile::take_away(programs.without, options));  // last: what the driver asks for can be taken away, too
     NPU_ASSIGN(compile::PricedPlan best,
                compile::best_plan({rows * pipeline.rows_per_row, slice.count, shape.k, pipeline.input, pipeline.output},
-                                  *info_of_device.chip, options, conditions_of(info_of_device)));
+                                  *info_of_device.chip, options, conditions_of(info_of_device), programs.reduce));
     return std::move(best.plan);
 }
 
@@ -101,8 +99,8 @@ void Submission::place(Part& part) {
     words.bytes = align_up(words.bytes + part.program.words.size() * sizeof(std::uint64_t), region_alignment);
     std::size_t& output = output_bytes_[part.space];
     part.output_offset = output;
-    for (const std::vector<compile::TaskTile>& tasks : part.plan.cores) {
-        part.canaries.push_back(part.output_offset + canary_of(part.plan, tasks.back()));
+    for (std::size_t core = 0; core < part.plan.cores.size(); ++core) {
+        part.canaries.push_back(part.output_offset + canary_of(part.plan, core));
     }
     output = align_up(output + part.plan.output_bytes(), region_alignment);
 }

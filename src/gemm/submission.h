@@ -21,8 +21,9 @@ namespace npu::gemm {
 
 // How programs are made.
 struct ProgramOptions {
-    std::uint32_t cores = 3;     // where they share an address space; elsewhere all work
-    std::string without = {};    // constraints to take away, by comma: compile/constraints.h
+    std::uint32_t cores = 3;                              // where they share an address space; elsewhere all work
+    compile::Reduce reduce = compile::Reduce::automatic;  // who adds partial sums: compile/search.h
+    std::string without = {};                             // constraints to take away, by comma: compile/constraints.h
     bool check_programs = true;  // every new program passes rockchip::check_program before its first run
 };
 
@@ -69,8 +70,8 @@ class Submission {
         std::uint32_t space = 0;
         compile::Plan plan;
         compile::Program program = {};
-        std::size_t words_offset = 0;       // bytes, in the program memory of its space
-        std::size_t output_offset = 0;      // bytes, in Scratch::output of its space
+        std::size_t words_offset = 0;            // bytes, in the program memory of its space
+        std::size_t output_offset = 0;           // bytes, in Scratch::output of its space
         std::vector<std::size_t> canaries = {};  // one per core: bytes, in Scratch::output
         compile::Addresses aimed_at = {};
         bool aimed = false;

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "compile/constraints.h"
+#include "compile/search.h"
 #include "device/board.h"
 #include "device/rknpu_device.h"
 #include "device/rocket_device.h"
@@ -65,6 +66,11 @@ Result<std::unique_ptr<Multiplier>> open_native_multiplier(const Options& chosen
     compile::PlanOptions any;
     NPU_TRY(compile::take_away(chosen.without, any));  // a wrong name is an error now, not at the first matmul
     engine.programs.without = chosen.without;
+    NPU_ASSIGN(engine.programs.reduce, compile::reduce_named(chosen.reduce));
+    if (chosen.reduce == "auto" && chosen.overlap != "0") {
+        engine.programs.reduce =
+            compile::Reduce::host;  // it reads while the next job runs; a simulated board does as one would
+    }
     if (const auto node = find_node(chosen.device)) {
         NPU_ASSIGN(device, open_node(uapi::libc_syscalls(), *node, false, 0));
     } else {

@@ -115,4 +115,8 @@ double cache_sync_seconds(std::uint64_t bytes, const ChipProfile& chip) {
     return chip.timing.sync_start_seconds + as_double(bytes) / chip.timing.sync_bytes_per_second;
 }
 
+double read_back_seconds(std::uint64_t bytes, const ChipProfile& chip) {
+    return cache_sync_seconds(bytes, chip) + as_double(bytes) / chip.timing.host_copy_bytes_per_second;
+}
+
 }  // namespace npu::rockchip

@@ -106,4 +106,8 @@ double submission_seconds(std::span<const CoreWork> cores, const ChipProfile& ch
 // FINI_BO). Proportional to the whole buffer, unless the driver syncs ranges. Not part of a submission.
 double cache_sync_seconds(std::uint64_t bytes, const ChipProfile& chip);
 
+// Seconds one thread of the host spends to get at `bytes` of results: the synchronisation, and reading them. What it
+// computes with them is not counted.
+double read_back_seconds(std::uint64_t bytes, const ChipProfile& chip);
+
 }  // namespace npu::rockchip

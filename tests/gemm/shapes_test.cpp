@@ -133,7 +133,7 @@ class RandomShapes : public testing::TestWithParam<DriverCase> {
         return std::move(*made);
     }
 
-    // What a plan computes: the codes of every K tile, [tile][m][n]; empty after a failure.
+    // What a plan computes: the codes of every result that the host reads, [tile][m][n]; empty after a failure.
     std::vector<std::uint32_t> run(const Plan& plan, const Matrix& a, const Matrix& b) {
         const Precision input = plan.shape.input;
         const std::size_t stride = align_up<std::size_t>(packed_bytes(input, plan.padded_k), 16);
@@ -197,9 +197,9 @@ class RandomShapes : public testing::TestWithParam<DriverCase> {
         const std::size_t element = info(plan.shape.output).bits / 8;
         std::vector<std::uint32_t> codes;
         std::vector<std::byte> row(plan.shape.n * element);
-        for (std::size_t tile = 0; tile < plan.k_tiles.size(); ++tile) {
+        for (std::size_t tile = 0; tile < plan.result_tiles(); ++tile) {
             for (std::uint32_t m = 0; m < plan.shape.m; ++m) {
-                unpack_output(plan.output_layout(), output.data() + plan.output_offset(tile), m, 1, plan.shape.n,
+                unpack_output(plan.output_layout(), output.data() + plan.result_offset(tile), m, 1, plan.shape.n,
                               {row.data(), row.size()});
                 for (std::uint32_t n = 0; n < plan.shape.n; ++n) {
                     std::uint32_t code = 0;
@@ -215,18 +215,40 @@ class RandomShapes : public testing::TestWithParam<DriverCase> {
     std::unique_ptr<device::Device> device_;
 };
 
-std::vector<std::uint32_t> expected(const Plan& plan, const Pair& pair, const Matrix& a, const Matrix& b) {
-    std::vector<std::uint32_t> codes;
+// Sums of every K tile, [tile][m][n].
+std::vector<std::vector<std::int64_t>> exact_sums(const Plan& plan, const Matrix& a, const Matrix& b) {
+    std::vector<std::vector<std::int64_t>> sums;
     for (const KTile& tile : plan.k_tiles) {
         const std::uint32_t end = std::min(tile.k0 + tile.k, a.columns);
+        std::vector<std::int64_t>& of_tile = sums.emplace_back();
         for (std::uint32_t m = 0; m < a.rows; ++m) {
             for (std::uint32_t n = 0; n < b.rows; ++n) {
                 std::int64_t sum = 0;
                 for (std::uint32_t k = tile.k0; k < end; ++k) {
                     sum += a.values[std::size_t{m} * a.columns + k] * b.values[std::size_t{n} * b.columns + k];
                 }
-                codes.push_back(expected_code(pair, sum, plan.result_shift()));
+                of_tile.push_back(sum);
             }
+        }
+    }
+    return sums;
+}
+
+std::vector<std::uint32_t> expected(const Plan& plan, const Pair& pair, const Matrix& a, const Matrix& b) {
+    std::vector<std::uint32_t> codes;
+    for (const std::vector<std::int64_t>& sums : exact_sums(plan, a, b)) {
+        if (plan.reduces() && !codes.empty()) {
+            for (std::size_t i = 0; i < sums.size();
+                 ++i) {  // sixteenths are exact in fp32, and rounded to fp16 each time
+                codes[i] = pair.output == Precision::fp16
+                               ? float_to_half(half_to_float(static_cast<std::uint16_t>(codes[i])) +
+                                               static_cast<float>(sums[i]) / 16)
+                               : codes[i] + static_cast<std::uint32_t>(sums[i]);
+            }
+            continue;
+        }
+        for (const std::int64_t sum : sums) {
+            codes.push_back(expected_code(pair, sum, plan.result_shift()));
         }
     }
     return codes;
@@ -255,9 +277,69 @@ MatmulShape random_shape(const Pair& pair, std::mt19937& random) {
     }
 }
 
-TEST_P(RandomShapes, OfEveryPairOfFormatsAgreeWithExactIntegers) {
+int rounds() {
     const char* wanted = std::getenv("NPU_SHAPES");
-    const int count = wanted != nullptr ? std::atoi(wanted) : 60;
+    return wanted != nullptr ? std::atoi(wanted) : 60;
+}
+
+TEST_P(RandomShapes, WhosePartialSumsAreAddedOnTheChipAgreeWithExactIntegers) {
+    std::mt19937 random(78);
+    std::size_t odd_rows = 0;
+    std::size_t rounded = 0;
+    for (int round = 0; round < rounds() / 2; ++round) {
+        const Pair pair =
+            round % 3 == 2 ? Pair{Precision::fp16, Precision::fp16} : Pair{Precision::int8, Precision::int32};
+        MatmulShape shape = random_shape(pair, random);
+        shape.k = std::max(shape.k, 200U);  // three K tiles of whole channel blocks
+        const device::DeviceInfo& device = device_->info();
+        PlanOptions options{.cores = device.space_per_core ? 1 : 1 + static_cast<std::uint32_t>(random() % 3)};
+        options.feature = random() % 3 == 0 ? Arrangement::row_major : Arrangement::native;
+        const std::uint32_t row_bytes = padded_kernels(pair.input, shape.n) * 4;
+        const bool row_major = pair.output == Precision::int32 && random() % 3 == 0 && row_bytes / 16 <= 8192;
+        options.output = row_major ? Arrangement::row_major : Arrangement::native;
+        options.weight_reuse = device.chains && random() % 2 == 0;
+        options.rows_in_fours = random() % 4 == 0;
+        options.emit_rdma = device.needs_rdma || random() % 4 == 0;
+        options.max_k = align_up(ceil_div(shape.k, 3U + static_cast<std::uint32_t>(random() % 3)), 32U);
+        const auto plans = search_plans(shape, rk3588(), options, rockchip::conditions(rk3588()), Reduce::device);
+        ASSERT_TRUE(plans) << plans.error().message;
+        const Plan& plan = (*plans)[random() % plans->size()].plan;
+        ASSERT_TRUE(plan.reduces() && plan.k_tiles.size() >= 3) << plan.k_tiles.size();
+        odd_rows += shape.m % 4 != 0 ? 1 : 0;
+        Matrix a = random_matrix(shape.m, shape.k, pair.input, random);
+        if (pair.output == Precision::fp16) {
+            for (std::int32_t& value : a.values) {
+                value *= 7;  // sums beyond eleven bits
+            }
+        }
+        const Matrix b = random_matrix(shape.n, shape.k, pair.input, random);
+        const std::string what =
+            format("round %d: %s, M=%u N=%u K=%u in %zu tiles, %u cores, features %d, output %d", round,
+                   info(pair.input).name, shape.m, shape.n, shape.k, plan.k_tiles.size(), options.cores,
+                   static_cast<int>(options.feature), static_cast<int>(options.output));
+        const std::vector<std::uint32_t> got = run(plan, a, b);
+        ASSERT_FALSE(got.empty()) << what;
+        ASSERT_EQ(got.size(), std::size_t{shape.m} * shape.n);
+        const std::vector<std::uint32_t> wanted = expected(plan, pair, a, b);
+        ASSERT_TRUE(got == wanted) << what;
+        const auto sums = exact_sums(plan, a, b);
+        for (std::size_t i = 0; i < wanted.size() && pair.output == Precision::fp16; ++i) {
+            std::int64_t whole = 0;
+            for (const auto& of_tile : sums) {
+                whole += of_tile[i];
+            }
+            rounded += wanted[i] != expected_code(pair, whole, 0) ? 1 : 0;
+        }
+        a.values[shape.k - 1] ^= 6;  // the control: another value in the last tile
+        EXPECT_TRUE(shape.n < 4 || pair.output == Precision::fp16 || got != expected(plan, pair, a, b)) << what;
+        kernel_->clear_findings();
+    }
+    EXPECT_GT(odd_rows, 0U);
+    EXPECT_GT(rounded, 0U) << "rounding at every tile must show";
+}
+
+TEST_P(RandomShapes, OfEveryPairOfFormatsAgreeWithExactIntegers) {
+    const int count = rounds();
     std::mt19937 random(77);
     for (int round = 0; round < count; ++round) {
         const Pair& pair = pairs[static_cast<std::size_t>(round) % std::size(pairs)];
@@ -273,7 +355,7 @@ TEST_P(RandomShapes, OfEveryPairOfFormatsAgreeWithExactIntegers) {
         options.rows_in_fours = random() % 4 == 0;
         options.emit_rdma = device.needs_rdma || random() % 4 == 0;
         options.max_k = random() % 2 == 0 ? best_max_k(shape.n, shape.k, pair.input, pair.output, rk3588()) : 0;
-        const auto plans = search_plans(shape, rk3588(), options, rockchip::conditions(rk3588()));
+        const auto plans = search_plans(shape, rk3588(), options, rockchip::conditions(rk3588()), Reduce::automatic);
         ASSERT_TRUE(plans) << plans.error().message;
         const Plan& plan = (*plans)[random() % plans->size()].plan;
         Matrix a = random_matrix(shape.m, shape.k, pair.input, random);

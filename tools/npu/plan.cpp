@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "compile/constraints.h"
+#include "compile/reduce.h"
 #include "compile/search.h"
 #include "names.h"
 #include "plan_breakdown.h"
@@ -29,9 +30,11 @@ struct Arguments {
     int tasks_per_kick = -1;
     std::uint32_t max_k = 0;  // 0: searched
     std::string without;
+    std::string reduce = "auto";
     bool reuse = false;
     bool all = false;
     bool tasks = false;
+    bool brief = false;
     bool json = false;
 };
 
@@ -66,6 +69,8 @@ json as_json(const Breakdown& breakdown) {
             {"memory_limit_us", us(breakdown.limits.memory_seconds)},
             {"feature_sync_us", us(breakdown.feature_sync)},
             {"output_sync_us", us(breakdown.output_sync)},
+            {"reduced_on_the_chip", breakdown.reduces},
+            {"read_back_us", us(breakdown.read_back)},
             {"longest_part", limit(breakdown)}};
 }
 
@@ -80,7 +85,21 @@ std::string summary(const compile::Plan& plan) {
     for (const compile::KTile& tile : plan.k_tiles) {
         text += format(" %u", tile.k);
     }
+    if (plan.k_tiles.size() > 1) {
+        text += plan.reduces() ? "; the chip adds them" : "; the host adds them";
+    }
     return text;
+}
+
+constexpr const char* brief_head =
+    "| dealt | K tiles | added by | tasks | submission µs | host reads µs | both µs |\n|---|---|---|---|---|---|---|\n";
+
+std::string brief_row(const compile::PricedPlan& priced) {
+    const compile::Plan& plan = priced.plan;
+    return format("| %s to %zu cores | %zu | %s | %zu | %.0f | %.0f | %.0f |\n",
+                  plan.options.split == compile::Split::rows ? "rows" : "channels", plan.cores.size(),
+                  plan.k_tiles.size(), plan.reduces() ? "the chip" : "the host", plan.task_count(),
+                  priced.seconds * 1e6, priced.read_back_seconds * 1e6, priced.total() * 1e6);
 }
 
 std::string task_table(const compile::Plan& plan, const rockchip::ChipProfile& chip,
@@ -97,6 +116,13 @@ std::string task_table(const compile::Plan& plan, const rockchip::ChipProfile& c
                            task.m0, task.m0 + task.m - 1, task.n0, task.n0 + task.n - 1, task.data_banks,
                            task.weight_banks, reused, static_cast<double>(memory_bytes(work)) * 1e-6,
                            task_seconds(work, chip, conditions) * 1e6);
+        }
+        for (const compile::AddTask& add : add_tasks(plan, plan.cores[core])) {
+            const rockchip::TaskWork work = add_work(add);
+            text += format("| %zu | adds 0x%llx and 0x%llx to 0x%llx | %u pixels | %u | | | | %.3f | %.1f |\n", core,
+                           static_cast<unsigned long long>(add.augend), static_cast<unsigned long long>(add.addend),
+                           static_cast<unsigned long long>(add.sum), add.pixels, add.channels,
+                           static_cast<double>(memory_bytes(work)) * 1e-6, task_seconds(work, chip, conditions) * 1e6);
         }
     }
     return text;
@@ -155,7 +181,15 @@ void run(const Arguments& arguments) {
     if (const auto taken = take_away(arguments.without, options); !taken) {
         fail(taken.error().message);
     }
-    const auto plans = search_plans({arguments.m, arguments.n, arguments.k, input, output}, chip, options, conditions);
+    auto reduce = compile::reduce_named(arguments.reduce);
+    if (!reduce) {
+        fail(reduce.error().message);
+    }
+    if (arguments.all && *reduce == compile::Reduce::automatic) {
+        reduce = compile::Reduce::any;
+    }
+    const auto plans =
+        search_plans({arguments.m, arguments.n, arguments.k, input, output}, chip, options, conditions, *reduce);
     if (!plans) {
         fail(plans.error().message, 1);
     }
@@ -168,6 +202,11 @@ void run(const Arguments& arguments) {
             entry["plan"] = summary(priced.plan);
             entry["task_list"] = tasks_as_json(priced.plan);
             list.push_back(std::move(entry));
+            continue;
+        }
+        if (arguments.brief) {
+            text += text.empty() ? brief_head : "";
+            text += brief_row(priced);
             continue;
         }
         text += (text.empty() ? "" : "\n---\n\n") + summary(priced.plan) + "\n" + describe(breakdown);
@@ -211,8 +250,11 @@ void add_plan(CLI::App& program) {
         ->check(CLI::Range(0, 4095));
     command->add_option("--max-k", arguments->max_k, "Longest K of a task (searched)");
     command->add_option("--without", arguments->without, "Constraints to take away, by comma: " + constraint_names());
+    command->add_option("--reduce", arguments->reduce, "Who adds the partial sums of K tiles (auto: the cheaper)")
+        ->check(CLI::IsMember({"auto", "host", "device"}));
     command->add_flag("--reuse", arguments->reuse, "Keeps weights and features in the CBUF where they stay");
     command->add_flag("--all", arguments->all, "Prints every plan of the search, cheapest first");
+    command->add_flag("--brief", arguments->brief, "Prints a row of a table per plan");
     command->add_flag("--tasks", arguments->tasks, "Prints every task");
     command->add_flag("--json", arguments->json, "Prints JSON");
     command->callback([arguments] { run(*arguments); });

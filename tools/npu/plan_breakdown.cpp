@@ -44,7 +44,9 @@ Breakdown break_down(const compile::Plan& plan, rockchip::KernelSetup kernel, co
     const std::vector<CoreWork> cores(work.begin(), work.end());
     result.submission = submission_time(cores, chip, conditions);
     result.feature_sync = cache_sync_seconds(plan.feature_bytes(), chip);
-    result.output_sync = cache_sync_seconds(plan.output_bytes(), chip);
+    result.output_sync = cache_sync_seconds(plan.result_bytes(), chip);
+    result.reduces = plan.reduces();
+    result.read_back = read_back_seconds(plan, chip);
     result.limits = compile::limits(plan.shape, chip.cores, chip, conditions);
     return result;
 }
@@ -103,7 +105,10 @@ std::string describe(const Breakdown& breakdown) {
         "(features %.1f µs, results %.1f µs).\n",
         breakdown.feature_sync * 1e6, breakdown.output_sync * 1e6);
     if (breakdown.k_tiles > 1) {
-        text += format("The host adds %zu partial results per element.\n", breakdown.k_tiles);
+        text += breakdown.reduces ? format("The chip adds %zu partial results per element.", breakdown.k_tiles)
+                                  : format("The host adds %zu partial results per element.", breakdown.k_tiles);
+        text += format(" With %.1f µs for one thread of the host to read the results: %.1f µs.\n",
+                       breakdown.read_back * 1e6, (submission.total + breakdown.read_back) * 1e6);
     }
     return text;
 }

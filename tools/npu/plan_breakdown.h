@@ -24,6 +24,8 @@ struct Breakdown {
     rockchip::SubmissionTime submission;
     double feature_sync = 0;  // host: cache synchronisation of the features before, and of the results after
     double output_sync = 0;
+    bool reduces = false;  // the chip adds the partial sums of the K tiles
+    double read_back = 0;  // host: synchronisation and reading of the results, on one thread
     compile::Limits limits;
 };
 
