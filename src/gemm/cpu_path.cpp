@@ -1,6 +1,7 @@
 #include "gemm/cpu_path.h"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "base/integers.h"
@@ -29,73 +30,121 @@ int largest_activation(Pipeline pipeline) {
     }
 }
 
-Quantised quantise(const WeightsShape& shape, RowsView x) {
-    Quantised quantised{std::vector<std::int8_t>(std::size_t{x.rows} * shape.k), std::vector<float>(x.rows)};
-    std::vector<float> row(shape.k);
+// Into memory that the thread keeps.
+void quantise(const WeightsShape& shape, RowsView x, Quantised& quantised) {
+    thread_local std::vector<float> rotated;
+    quantised.values.resize(std::size_t{x.rows} * shape.k);
+    quantised.scales.resize(x.rows);
     for (std::uint32_t m = 0; m < x.rows; ++m) {
-        std::copy_n(x.data + m * x.stride, shape.k, row.begin());
+        const float* row = x.data + m * x.stride;
         if (shape.rotated) {
-            rotate(row.data(), shape.k, hadamard_block(shape.k));
+            rotated.assign(row, row + shape.k);
+            rotate(rotated.data(), shape.k, hadamard_block(shape.k));
+            row = rotated.data();
         }
-        quantised.scales[m] = quantise_values(largest_activation(shape.pipeline), row.data(), shape.k,
+        quantised.scales[m] = quantise_values(largest_activation(shape.pipeline), row, shape.k,
                                               quantised.values.data() + std::size_t{m} * shape.k);
     }
-    return quantised;
 }
 
-// Calls the kernel for shares of the slice's kernel groups.
-void multiply_groups(const WeightTiles& weights, const QuantisedRows& x, TargetView y, const Team& team) {
-    const std::uint32_t groups = ceil_div(weights.n, kernels_per_group(weights));
-    team([&](unsigned index, unsigned count) {
-        const auto first = static_cast<std::uint32_t>(std::uint64_t{groups} * index / count);
-        const auto last = static_cast<std::uint32_t>(std::uint64_t{groups} * (index + 1) / count);
-        if (first != last) {
-            multiply_on_cpu(weights, first, last - first, x, y);
+struct Groups {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+};
+
+// Sums with a scale for each K tile, added tile by tile.
+void multiply_scaled_tiles(const WeightTiles& weights, std::size_t scale_stride, Groups groups, const QuantisedRows& x,
+                           TargetView y) {
+    thread_local std::vector<float> ones;
+    thread_local std::vector<float> partial;
+    ones.assign(x.rows, 1.0F);
+    partial.resize(std::size_t{x.rows} * weights.n);
+    const std::uint32_t first = groups.first * kernels_per_group(weights);
+    const std::uint32_t last = std::min(weights.n, (groups.first + groups.count) * kernels_per_group(weights));
+    const QuantisedRows unscaled{x.values, x.stride, x.rows, ones.data()};
+    for (std::size_t tile = 0; tile < weights.tiles.size(); ++tile) {
+        multiply_on_cpu({weights.precision, weights.n, weights.k, weights.tiles.subspan(tile, 1),
+                         weights.scales + tile * scale_stride},
+                        groups.first, groups.count, unscaled, {partial.data(), weights.n});
+        for (std::uint32_t m = 0; m < x.rows; ++m) {
+            const float* from = partial.data() + std::size_t{m} * weights.n;
+            float* to = y.data + m * y.stride;
+            for (std::uint32_t i = first; i < last; ++i) {
+                to[i] = tile == 0 ? from[i] : to[i] + from[i];
+            }
         }
-    });
+    }
+    for (std::uint32_t m = 0; m < x.rows; ++m) {
+        for (std::uint32_t i = first; i < last; ++i) {
+            y.data[m * y.stride + i] *= x.scales[m];
+        }
+    }
+}
+
+// Calls `work` for every slice of every matrix, with the matrix's tiles.
+void for_each_slice(std::span<const Product> products, const std::function<void(const Product&, const Slice&)>& work) {
+    for (const Product& product : products) {
+        for (const Slice& slice :
+             slices(product.weights->shape, static_cast<std::uint32_t>(product.weights->span.buffers.size()))) {
+            work(product, slice);
+        }
+    }
+}
+
+std::uint32_t groups_of(const Product& product, const Slice& slice) {
+    return ceil_div<std::uint32_t>(slice.count, rockchip::info(info(product.weights->shape.pipeline).input).kernels_per_group);
 }
 
 }  // namespace
+
+void multiply_share_on_cpu(std::span<const Product> products, RowsView x, unsigned index, unsigned count) {
+    std::uint32_t all_groups = 0;
+    for_each_slice(products,
+                   [&](const Product& product, const Slice& slice) { all_groups += groups_of(product, slice); });
+    const auto begin = static_cast<std::uint32_t>(std::uint64_t{all_groups} * index / count);
+    const auto end = static_cast<std::uint32_t>(std::uint64_t{all_groups} * (index + 1) / count);
+    if (begin == end) {
+        return;
+    }
+    thread_local Quantised quantised;
+    quantise(products.front().weights->shape, x, quantised);
+    std::uint32_t at = 0;
+    for_each_slice(products, [&](const Product& product, const Slice& slice) {
+        const WeightsShape& shape = product.weights->shape;
+        const std::uint32_t groups = groups_of(product, slice);
+        const std::uint32_t first = std::clamp(begin, at, at + groups) - at;
+        const std::uint32_t last = std::clamp(end, at, at + groups) - at;
+        at += groups;
+        if (first == last) {
+            return;
+        }
+        const std::vector<WeightTile> tiles = resident_tiles(*product.weights, slice);
+        const WeightTiles weights{info(shape.pipeline).input, slice.count, shape.k, tiles,
+                                  product.weights->scales.data() + slice.first};
+        const QuantisedRows rows{quantised.values.data(), shape.k, x.rows, quantised.scales.data()};
+        const TargetView y{product.y.data + slice.first, product.y.stride};
+        if (info(shape.pipeline).scale_per_tile) {
+            multiply_scaled_tiles(weights, shape.n, {first, last - first}, rows, y);
+        } else {
+            multiply_on_cpu(weights, first, last - first, rows, y);
+        }
+    });
+}
 
 bool runs_on_cpu(Pipeline pipeline) {
     return pipeline == Pipeline::int8 || pipeline == Pipeline::w4a8 || pipeline == Pipeline::int4;
 }
 
-Result<void> multiply_resident_on_cpu(const ResidentWeights& weights, RowsView x, TargetView y,
-                                      const rockchip::ChipProfile& chip, const Team& team) {
-    const WeightsShape& shape = weights.shape;
-    if (!runs_on_cpu(shape.pipeline)) {
-        return make_error(ErrorCode::unsupported,
-                          "%s weights are multiplied on the NPU only: int8, w4a8 and int4 run "
-                          "on the CPU, too",
-                          pipeline_name(shape.pipeline));
-    }
-    const Quantised quantised = quantise(shape, x);
-    const std::vector<float> ones(x.rows, 1.0F);
-    for (const Slice& slice : slices(shape, static_cast<std::uint32_t>(weights.span.buffers.size()))) {
-        const std::vector<WeightTile> tiles = resident_tiles(weights, slice, chip);
-        const float* scales = weights.scales.data() + slice.first;
-        const rockchip::Precision precision = info(shape.pipeline).input;
-        const TargetView target{y.data + slice.first, y.stride};
-        if (!info(shape.pipeline).scale_per_tile) {
-            multiply_groups({precision, slice.count, shape.k, tiles, scales},
-                            {quantised.values.data(), shape.k, x.rows, quantised.scales.data()}, target, team);
-            continue;
-        }
-        std::vector<float> sums(std::size_t{x.rows} * slice.count, 0.0F);
-        std::vector<float> partial(sums.size());
-        for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
-            multiply_groups(
-                {precision, slice.count, shape.k, std::span(tiles).subspan(tile, 1), scales + tile * shape.n},
-                {quantised.values.data(), shape.k, x.rows, ones.data()}, {partial.data(), slice.count}, team);
-            std::transform(sums.begin(), sums.end(), partial.begin(), sums.begin(), std::plus<>());
-        }
-        for (std::uint32_t m = 0; m < x.rows; ++m) {
-            for (std::uint32_t i = 0; i < slice.count; ++i) {
-                target.data[m * target.stride + i] = sums[std::size_t{m} * slice.count + i] * quantised.scales[m];
-            }
+Result<void> multiply_resident_on_cpu(std::span<const Product> products, RowsView x, const Team& team) {
+    for (const Product& product : products) {
+        if (!runs_on_cpu(product.weights->shape.pipeline)) {
+            return make_error(ErrorCode::unsupported,
+                              "%s weights are multiplied on the NPU only: int8, w4a8 and int4 run "
+                              "on the CPU, too",
+                              pipeline_name(product.weights->shape.pipeline));
         }
     }
+    team([&](unsigned index, unsigned count) { multiply_share_on_cpu(products, x, index, count); });
     return {};
 }
 

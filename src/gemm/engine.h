@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "base/team.h"
 #include "device/device.h"
+#include "gemm/product.h"
 #include "gemm/row_cut.h"
 #include "gemm/rows.h"
 #include "gemm/submission.h"
@@ -54,12 +55,6 @@ struct MultiplyReport {
     double predicted_seconds = 0;    // by the timing model, on the chip at its nominal clock
 
     MultiplyReport& operator+=(const MultiplyReport& other);
-};
-
-// One matrix and where its product with the activations goes: rows of N floats.
-struct Product {
-    const ResidentWeights* weights = nullptr;
-    TargetView y;
 };
 
 class Engine {

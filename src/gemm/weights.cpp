@@ -1,6 +1,9 @@
 #include "gemm/weights.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
 
 #include "base/float_bits.h"
 #include "base/integers.h"
@@ -156,8 +159,19 @@ std::vector<Slice> slices(const WeightsShape& shape, std::uint32_t parts) {
 
 std::uint32_t longest_k_tile(const WeightsShape& shape, const rockchip::ChipProfile& chip) {
     const PipelineInfo& pipeline = info(shape.pipeline);
-    return pipeline.longest_k != 0 ? pipeline.longest_k
-                                   : compile::best_max_k(shape.n, shape.k, pipeline.input, pipeline.output, chip);
+    if (pipeline.longest_k != 0) {
+        return pipeline.longest_k;
+    }
+    // The search takes some ten microseconds, and it is asked for again and again.
+    using Key = std::tuple<const rockchip::ChipProfile*, Pipeline, std::uint32_t, std::uint32_t>;
+    static std::mutex mutex;
+    static std::map<Key, std::uint32_t> known;
+    const std::lock_guard lock(mutex);
+    const auto [entry, is_new] = known.try_emplace({&chip, shape.pipeline, shape.n, shape.k});
+    if (is_new) {
+        entry->second = compile::best_max_k(shape.n, shape.k, pipeline.input, pipeline.output, chip);
+    }
+    return entry->second;
 }
 
 std::size_t k_tile_count(const WeightsShape& shape, const rockchip::ChipProfile& chip) {
@@ -186,7 +200,7 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
     const Precision precision = info(shape.pipeline).input;
     const std::vector<compile::KTile> ranges = k_tiles(shape, chip);
     const std::size_t scales_per_row = info(shape.pipeline).scale_per_tile ? ranges.size() : 1;
-    ResidentWeights weights{shape, std::move(span), std::vector<float>(shape.n * scales_per_row), ranges.size()};
+    ResidentWeights weights{shape, std::move(span), std::vector<float>(shape.n * scales_per_row), ranges};
 
     // One kernel group at a time: its rows are quantised and packed into every K tile.
     const std::uint32_t group = rockchip::info(precision).kernels_per_group;
@@ -214,11 +228,10 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
     return weights;
 }
 
-std::vector<WeightTile> resident_tiles(const ResidentWeights& weights, const Slice& slice,
-                                       const rockchip::ChipProfile& chip) {
+std::vector<WeightTile> resident_tiles(const ResidentWeights& weights, const Slice& slice) {
     const std::byte* base = weights.span.buffers[slice.index]->data() + weights.span.offset;
     std::vector<WeightTile> resident;
-    for (const Tile& tile : tiles_of(k_tiles(weights.shape, chip), info(weights.shape.pipeline).input, slice.count)) {
+    for (const Tile& tile : tiles_of(weights.k_tiles, info(weights.shape.pipeline).input, slice.count)) {
         resident.push_back({base + tile.offset, tile.range.k0, tile.range.k});
     }
     return resident;

@@ -63,7 +63,7 @@ struct ResidentWeights {
     WeightsShape shape;
     DeviceSpan span;            // starts on a multiple of 64 bytes
     std::vector<float> scales;  // one per output channel; with scale_per_tile, N of the first K tile, then of the next
-    std::size_t k_tiles = 0;
+    std::vector<compile::KTile> k_tiles;  // in the order in which they lie
 };
 
 // Delivers the K floats of one output channel.
@@ -76,8 +76,7 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
                                         const rockchip::ChipProfile& chip, const BlockReader& read_blocks = {});
 
 // Where the K tiles of a slice lie: what the CPU multiplies from, too. Valid as long as the span's buffers.
-std::vector<WeightTile> resident_tiles(const ResidentWeights& weights, const Slice& slice,
-                                       const rockchip::ChipProfile& chip);
+std::vector<WeightTile> resident_tiles(const ResidentWeights& weights, const Slice& slice);
 
 // The inverse for the fp16 pipeline: halves of all rows, [N][K], with scales undone. Exact when the weights were
 // halves to begin with (NaN payloads excepted).

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/options.h"
-#include "gemm/cpu_path.h"
 #include "plugin/host.h"
 #include "plugin/host_team.h"
 #include "plugin/route.h"
@@ -13,15 +11,11 @@ namespace npu::plugin {
 
 namespace {
 
-bool is_computed(const ggml_tensor* node) { return (node->flags & GGML_TENSOR_FLAG_COMPUTE) != 0; }
+constexpr std::size_t kept_schedules = 8;  // of a prompt, of a token, and of the batches of several users
 
-ggml_status failed(const ggml_tensor* node, const Error& error) {
-    GGML_LOG_ERROR("ggml-npu: %s: %s\n", node->name, error.message.c_str());
+ggml_status failed(const Error& error) {
+    GGML_LOG_ERROR("ggml-npu: %s\n", error.message.c_str());
     return error.code == ErrorCode::out_of_memory ? GGML_STATUS_ALLOC_FAILED : GGML_STATUS_FAILED;
-}
-
-float* plane_of(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3) {
-    return reinterpret_cast<float*>(static_cast<std::byte*>(tensor->data) + i2 * tensor->nb[2] + i3 * tensor->nb[3]);
 }
 
 }  // namespace
@@ -52,134 +46,74 @@ void Executor::set_abort_callback(ggml_abort_callback callback, void* data) {
 
 ggml_status Executor::compute(ggml_cgraph* graph) {
     set_team_size(threads_);
-    int cpu_first = 0;  // nodes [cpu_first, i) wait for the CPU
-    for (int i = 0; i < graph->n_nodes; ++i) {
-        const ggml_tensor* node = graph->nodes[i];
-        if (!is_matmul(node) || !is_computed(node) || ggml_is_empty(node)) {
-            continue;
-        }
-        const Decision decision = route_matmul(node, context_.multiplier());
-        if (decision.route == Route::cpu) {
-            context_.statistics().count_cpu_matmul(decision.reason);
-            continue;
-        }
-        if (const ggml_status status = compute_on_cpu(graph, cpu_first, i); status != GGML_STATUS_SUCCESS) {
-            return status;
-        }
-        if (decision.route == Route::transient) {
-            if (const auto done = multiply_transient(node); !done) {
-                return failed(node, done.error());
-            }
-            context_.statistics().count_npu_matmul();
-            cpu_first = i + 1;
-            continue;
-        }
-        const Group group = group_at(graph, i);
-        if (const auto done = multiply(group); !done) {
-            return failed(node, done.error());
-        }
-        i = group.last;
-        cpu_first = i + 1;
+    Schedule& schedule = schedule_for(graph);
+    if (const auto ready = schedule.refresh(); !ready) {
+        return failed(ready.error());
     }
-    say_threshold();
-    return compute_on_cpu(graph, cpu_first, graph->n_nodes);
+    for (const Step& step : schedule.steps()) {
+        if (step.kind == Step::Kind::host) {
+            if (const ggml_status status = compute_on_cpu(graph, step); status != GGML_STATUS_SUCCESS) {
+                return status;
+            }
+            continue;
+        }
+        const auto done = step.kind == Step::Kind::npu ? multiply(step.group) : multiply_transient(step.nodes.front());
+        if (!done) {
+            return failed(done.error());
+        }
+    }
+    count(schedule);
+    return GGML_STATUS_SUCCESS;
 }
 
-// Once, after the first graph.
-void Executor::say_threshold() {
-    if (!threshold_said_ && largest_threshold_ > 1) {
+// ggml numbers its graphs, and one that comes again with its number is the same. 0 is no number.
+Schedule& Executor::schedule_for(const ggml_cgraph* graph) {
+    const auto found = std::ranges::find_if(
+        schedules_, [&](const KeptSchedule& kept) { return graph->uid != 0 && kept.uid == graph->uid; });
+    if (found != schedules_.end()) {
+        schedules_.splice(schedules_.begin(), schedules_, found);
+    } else {
+        schedules_.push_front({graph->uid, std::make_unique<Schedule>(graph, context_.multiplier())});
+        if (schedules_.size() > kept_schedules) {
+            schedules_.pop_back();
+        }
+    }
+    return *schedules_.front().schedule;
+}
+
+ggml_status Executor::compute_on_cpu(ggml_cgraph* graph, const Step& step) {
+    ggml_cgraph range = ggml_graph_view(graph, 0, 0);
+    range.nodes = const_cast<ggml_tensor**>(step.nodes.data());  // ggml's interface; it does not write there
+    range.n_nodes = static_cast<int>(step.nodes.size());
+    return ggml_backend_graph_compute(cpu_, &range);
+}
+
+void Executor::count(const Schedule& schedule) {
+    context_.statistics().count_npu_matmuls(schedule.npu_matmuls());
+    for (const auto& [reason, matmuls] : schedule.cpu_matmuls()) {
+        context_.statistics().count_cpu_matmuls(reason, matmuls);
+    }
+    if (!threshold_said_ && schedule.largest_threshold() > 1) {
         threshold_said_ = true;
         GGML_LOG_INFO(
             "ggml-npu: matmuls go to the NPU from %u rows on (largest weights) to %u (smallest), by predicted time: "
             "for "
             "fewer, a job costs more than the CPU takes; it multiplies from the same weights (GGML_NPU_MIN_BATCH)\n",
-            smallest_threshold_, largest_threshold_);
+            schedule.smallest_threshold(), schedule.largest_threshold());
     }
 }
 
-ggml_status Executor::compute_on_cpu(ggml_cgraph* graph, int first, int last) {
-    const auto has_work = [&] {
-        for (int i = first; i < last; ++i) {
-            const ggml_tensor* node = graph->nodes[i];
-            if (!is_view(node) && is_computed(node) && !ggml_is_empty(node)) {
-                return true;
-            }
-        }
-        return false;
-    };
-    if (!has_work()) {
-        return GGML_STATUS_SUCCESS;
-    }
-    ggml_cgraph range = ggml_graph_view(graph, first, last);
-    return ggml_backend_graph_compute(cpu_, &range);
-}
-
-// The matmul at `first` and those behind it that share its activations and its way of multiplying.
-Executor::Group Executor::group_at(const ggml_cgraph* graph, int first) const {
-    Group group{{graph->nodes[first]}, first};
-    const gemm::WeightsShape shape = weights_shape(graph->nodes[first]->src[0]);
-    for (int i = first + 1; i < graph->n_nodes; ++i) {
-        const ggml_tensor* node = graph->nodes[i];
-        if (is_view(node)) {
-            continue;
-        }
-        if (!is_matmul(node) || !is_computed(node) || node->src[1] != graph->nodes[first]->src[1] ||
-            route_matmul(node, context_.multiplier()).route != Route::resident) {
-            break;
-        }
-        const gemm::WeightsShape other = weights_shape(node->src[0]);
-        if (other.pipeline != shape.pipeline || other.rotated != shape.rotated) {
-            break;
-        }
-        group.nodes.push_back(node);
-        group.last = i;
-    }
-    return group;
-}
-
-// Why the CPU multiplies so few rows, from the same weights; nullptr: the NPU does.
-const char* Executor::reason_for_cpu(std::span<const TensorProduct> products, std::int64_t rows) {
-    const std::int64_t least = options() ? options()->min_batch : 1;
-    if (least == 0) {
-        const std::uint32_t fewest = context_.multiplier().fewest_rows(products);
-        smallest_threshold_ = std::min(smallest_threshold_, fewest);
-        largest_threshold_ = std::max(largest_threshold_, fewest);
-        return rows < fewest ? "so few rows are predicted to be faster on the CPU" : nullptr;
-    }
-    return rows < least && gemm::runs_on_cpu(products.front().tensor->shape().pipeline)
-               ? "fewer rows than GGML_NPU_MIN_BATCH"
-               : nullptr;
-}
-
-Result<void> Executor::multiply(const Group& group) {
-    const ggml_tensor* activations = group.nodes.front()->src[1];
-    std::vector<TensorProduct> products(group.nodes.size());
-    for (std::size_t i = 0; i < products.size(); ++i) {
-        const ggml_tensor* weights = group.nodes[i]->src[0];
-        products[i].tensor = resident_tensor(weights);
-        if (products[i].tensor == nullptr) {
-            return make_error(ErrorCode::invalid_argument, "the weights %s were never written to the NPU",
-                              weights->name);
-        }
-    }
-    const char* reason = reason_for_cpu(products, activations->ne[1]);
+Result<void> Executor::multiply(const MatmulGroup& group) {
+    NPU_ASSIGN(std::vector<TensorProduct> products, products_of(group));
+    const ggml_tensor* activations = group.front()->src[1];
     for (std::int64_t i3 = 0; i3 < activations->ne[3]; ++i3) {
         for (std::int64_t i2 = 0; i2 < activations->ne[2]; ++i2) {
             for (std::size_t i = 0; i < products.size(); ++i) {
-                const ggml_tensor* node = group.nodes[i];
-                products[i].y = {plane_of(node, i2, i3), static_cast<std::size_t>(node->ne[0])};
+                products[i].y = plane_of(group[i], i2, i3);
             }
             const gemm::RowsView x{float_rows(activations, i2, i3), static_cast<std::size_t>(activations->ne[0]),
                                    static_cast<std::uint32_t>(activations->ne[1])};
-            NPU_TRY(reason != nullptr ? context_.multiplier().multiply_on_cpu(products, x)
-                                      : context_.multiplier().multiply(products, x));
-        }
-    }
-    for (std::size_t i = 0; i < products.size(); ++i) {
-        if (reason != nullptr) {
-            context_.statistics().count_cpu_matmul(reason);
-        } else {
-            context_.statistics().count_npu_matmul();
+            NPU_TRY(context_.multiplier().multiply(products, x));
         }
     }
     return {};
@@ -191,7 +125,6 @@ Result<void> Executor::multiply_transient(const ggml_tensor* node) {
     const gemm::WeightsShape shape = weights_shape(weights);
     const std::int64_t share2 = activations->ne[2] / weights->ne[2];  // planes of activations per plane of weights
     const std::int64_t share3 = activations->ne[3] / weights->ne[3];
-    const auto n = static_cast<std::size_t>(node->ne[0]);
     for (std::int64_t w3 = 0; w3 < weights->ne[3]; ++w3) {
         for (std::int64_t w2 = 0; w2 < weights->ne[2]; ++w2) {
             const auto* plane =
@@ -206,7 +139,7 @@ Result<void> Executor::multiply_transient(const ggml_tensor* node) {
                             const gemm::RowsView x{float_rows(activations, i2, i3),
                                                    static_cast<std::size_t>(activations->ne[0]),
                                                    static_cast<std::uint32_t>(activations->ne[1])};
-                            NPU_TRY(multiply(x, {plane_of(node, i2, i3), n}));
+                            NPU_TRY(multiply(x, plane_of(node, i2, i3)));
                         }
                     }
                     return {};

@@ -4,13 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "plugin/context.h"
 #include "plugin/ggml_host.h"
-#include "plugin/weight_buffer.h"
+#include "plugin/schedule.h"
 
 namespace npu::plugin {
 
@@ -29,24 +29,22 @@ class Executor {
   private:
     Executor(DeviceContext& context, ggml_backend_t cpu) : context_(context), cpu_(cpu) {}
 
-    ggml_status compute_on_cpu(ggml_cgraph* graph, int first, int last);
-    void say_threshold();
-    // Matmuls that are done together: nodes of a graph up to `last`.
-    struct Group {
-        std::vector<const ggml_tensor*> nodes;
-        int last = 0;
+    struct KeptSchedule {
+        std::uint64_t uid = 0;
+        std::unique_ptr<Schedule> schedule;
     };
-    Group group_at(const ggml_cgraph* graph, int first) const;
-    Result<void> multiply(const Group& group);
-    const char* reason_for_cpu(std::span<const TensorProduct> products, std::int64_t rows);
+
+    Schedule& schedule_for(const ggml_cgraph* graph);
+    ggml_status compute_on_cpu(ggml_cgraph* graph, const Step& step);
+    void count(const Schedule& schedule);
+    Result<void> multiply(const MatmulGroup& group);
     Result<void> multiply_transient(const ggml_tensor* node);
     const float* float_rows(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3);
 
     DeviceContext& context_;
     ggml_backend_t cpu_;
-    int threads_ = GGML_DEFAULT_N_THREADS;           // as the CPU backend starts
-    std::uint32_t smallest_threshold_ = UINT32_MAX;  // rows from which on the NPU multiplies, of all groups so far
-    std::uint32_t largest_threshold_ = 0;
+    int threads_ = GGML_DEFAULT_N_THREADS;  // as the CPU backend starts
+    std::list<KeptSchedule> schedules_;     // most recently used first
     bool threshold_said_ = false;
     std::vector<float> rows_;  // activations that are no floats, or whose rows lie apart
 };

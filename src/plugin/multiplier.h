@@ -85,12 +85,15 @@ class Multiplier {
     // undefined, and the next call works if the NPU does.
     virtual Result<void> multiply(std::span<const TensorProduct> products, gemm::RowsView x) = 0;
 
-    // From how many rows on the NPU multiplies these matrices: for fewer, multiply_on_cpu() is predicted to be faster. 1 where
-    // the CPU cannot.
-    virtual std::uint32_t fewest_rows(std::span<const TensorProduct> products) = 0;
+    // From how many rows on the NPU multiplies matrices of these shapes, which share their activations: for fewer, the CPU is
+    // predicted to be faster.
+    virtual std::uint32_t fewest_rows(std::span<const gemm::WeightsShape> shapes) = 0;
 
-    // The same results from the CPU, for the pipelines of gemm/cpu_path.h. Error unsupported for others.
-    virtual Result<void> multiply_on_cpu(std::span<const TensorProduct> products, gemm::RowsView x) = 0;
+    // The same results from the CPU, for the pipelines of gemm/cpu_path.h: the share of thread `index` of `count`. Only
+    // where runs_on_cpu() says so.
+    [[nodiscard]] virtual bool runs_on_cpu(gemm::Pipeline pipeline) const = 0;
+    virtual void multiply_share_on_cpu(std::span<const TensorProduct> products, gemm::RowsView x, unsigned index,
+                                       unsigned count) = 0;
 
     // Converts weights for the length of the call and hands `use` a function that multiplies with them.
     using Multiply = std::function<Result<void>(gemm::RowsView x, gemm::TargetView y)>;

@@ -16,6 +16,14 @@ const gemm::ResidentWeights& native(const ResidentTensor& tensor) {
     return std::get<gemm::ResidentWeights>(tensor.weights);
 }
 
+std::vector<gemm::Product> natives(std::span<const TensorProduct> products) {
+    std::vector<gemm::Product> unwrapped;
+    for (const TensorProduct& product : products) {
+        unwrapped.push_back({&native(*product.tensor), product.y});
+    }
+    return unwrapped;
+}
+
 // Where each core has an address space, a buffer in each of them; a tensor's slices lie at its offset divided by their
 // number.
 class NativeMemory final : public WeightMemory {
@@ -82,33 +90,21 @@ class NativeMultiplier final : public Multiplier {
     [[nodiscard]] bool reads_back_fp16() const override { return true; }
 
     Result<void> multiply(std::span<const TensorProduct> products, gemm::RowsView x) override {
-        std::vector<gemm::Product> natives;
-        for (const TensorProduct& product : products) {
-            natives.push_back({&native(*product.tensor), product.y});
-        }
-        NPU_ASSIGN(const gemm::MultiplyReport report, engine_.multiply(natives, x));
+        NPU_ASSIGN(const gemm::MultiplyReport report, engine_.multiply(natives(products), x));
         statistics_.count_submissions(report);
         return {};
     }
 
-    std::uint32_t fewest_rows(std::span<const TensorProduct> products) override {
-        if (!gemm::runs_on_cpu(products.front().tensor->shape().pipeline)) {
-            return 1;
-        }
-        std::vector<gemm::WeightsShape> shapes;
-        for (const TensorProduct& product : products) {
-            shapes.push_back(product.tensor->shape());
-        }
+    std::uint32_t fewest_rows(std::span<const gemm::WeightsShape> shapes) override {
         const std::lock_guard lock(crossover_mutex_);
         return crossover_.rows(*device_, shapes, programs_);
     }
 
-    Result<void> multiply_on_cpu(std::span<const TensorProduct> products, gemm::RowsView x) override {
-        for (const TensorProduct& product : products) {
-            NPU_TRY(
-                gemm::multiply_resident_on_cpu(native(*product.tensor), x, product.y, engine_.chip(), work_in_team));
-        }
-        return {};
+    [[nodiscard]] bool runs_on_cpu(gemm::Pipeline pipeline) const override { return gemm::runs_on_cpu(pipeline); }
+
+    void multiply_share_on_cpu(std::span<const TensorProduct> products, gemm::RowsView x, unsigned index,
+                               unsigned count) override {
+        gemm::multiply_share_on_cpu(natives(products), x, index, count);
     }
 
     Result<void> with_transient(const gemm::WeightsShape& shape, const gemm::RowReader& read_row,

@@ -127,13 +127,10 @@ class RknnMultiplier final : public Multiplier {
         return {};
     }
 
-    std::uint32_t fewest_rows(std::span<const TensorProduct>) override { return 1; }
+    std::uint32_t fewest_rows(std::span<const gemm::WeightsShape>) override { return 1; }
 
-    Result<void> multiply_on_cpu(std::span<const TensorProduct>, gemm::RowsView) override {
-        return make_error(
-            ErrorCode::unsupported,
-            "the weights in librknnrt's memory are not multiplied by the CPU: use GGML_NPU_ENGINE=native");
-    }
+    [[nodiscard]] bool runs_on_cpu(gemm::Pipeline) const override { return false; }
+    void multiply_share_on_cpu(std::span<const TensorProduct>, gemm::RowsView, unsigned, unsigned) override {}
 
     Result<void> with_transient(const gemm::WeightsShape& shape, const gemm::RowReader& read_row,
                                 const std::function<Result<void>(const Multiply&)>& use) override {

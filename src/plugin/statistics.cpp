@@ -8,14 +8,14 @@
 
 namespace npu::plugin {
 
-void Statistics::count_npu_matmul() {
+void Statistics::count_npu_matmuls(std::size_t count) {
     const std::lock_guard lock(mutex_);
-    ++matmul_npu_;
+    matmul_npu_ += count;
 }
 
-void Statistics::count_cpu_matmul(const char* reason) {
+void Statistics::count_cpu_matmuls(const char* reason, std::size_t count) {
     const std::lock_guard lock(mutex_);
-    ++cpu_reasons_[reason];
+    cpu_reasons_[reason] += count;
 }
 
 void Statistics::count_submissions(const gemm::MultiplyReport& report) {

@@ -15,8 +15,8 @@ namespace npu::plugin {
 // Thread-safe.
 class Statistics {
   public:
-    void count_npu_matmul();
-    void count_cpu_matmul(const char* reason);
+    void count_npu_matmuls(std::size_t count);
+    void count_cpu_matmuls(const char* reason, std::size_t count);
     // Work of one multiplication, as the engine reports it.
     void count_submissions(const gemm::MultiplyReport& report);
     // Runs of contexts of librknnrt, each of which is a submission. It tells neither tasks nor what the timing model needs:

@@ -59,7 +59,7 @@ Outcome multiply(sim::Driver driver, compile::Reduce reduce, std::uint32_t m, st
         shape, [&](std::uint32_t row, float* out) { std::copy_n(w.data() + std::size_t{row} * k, k, out); }, span,
         engine.chip());
     EXPECT_TRUE(weights);
-    Outcome run{std::vector<float>(std::size_t{m} * n, NAN), 0, weights->k_tiles};
+    Outcome run{std::vector<float>(std::size_t{m} * n, NAN), 0, weights->k_tiles.size()};
     for (int round = 0; round < 2; ++round) {  // the second time over the results of the first
         const auto report = engine.multiply(*weights, {x.data(), k, m}, {run.y.data(), n});
         EXPECT_TRUE(report) << (report ? "" : report.error().message);

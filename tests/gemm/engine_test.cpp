@@ -341,8 +341,9 @@ TEST_F(EngineTest, TheCpuGivesTheNpusResultFromTheSameTiles) {
             const auto weights = make_resident(w, one.pipeline, one.rotated);
             ASSERT_TRUE(weights);
             std::vector<float> y(std::size_t{5} * 200, NAN);
-            const auto done = multiply_resident_on_cpu(*weights, {x.values.data(), x.columns, x.rows}, {y.data(), 200},
-                                                       engine_->chip(), work_alone);
+            const Product product{&*weights, {y.data(), 200}};
+            const auto done =
+                multiply_resident_on_cpu(std::span(&product, 1), {x.values.data(), x.columns, x.rows}, work_alone);
             if (!runs_on_cpu(one.pipeline)) {
                 ASSERT_FALSE(done);
                 EXPECT_NE(done.error().message.find(pipeline_name(one.pipeline)), std::string::npos);
