@@ -30,9 +30,11 @@ constexpr std::array table{
         "GGML_NPU_PRECISION", OptionType::choice, "auto", "auto|fp16|bf16|int8|int8n|w4a8|int4",
         "auto: int8 for quantised weights and fp16 for float weights; fp16: fp16 for all; bf16: bf16 for float "
         "weights; the others for quantised weights (int8n: results narrowed on the chip, w4a8: weights of 4 bits, "
-        "int4: activations, too)"},
-    OptionInfo{"GGML_NPU_ROTATE", OptionType::choice, "0", "0|1",
-               "1: rotate K by a block-Hadamard matrix before int8 or 4-bit quantisation, which spreads outliers"},
+        "but for the projection to the vocabulary; int4: activations, too)"},
+    OptionInfo{
+        "GGML_NPU_ROTATE", OptionType::choice, "auto", "auto|0|1",
+        "1: rotate K by a block-Hadamard matrix before int8 or 4-bit quantisation, which spreads outliers; auto: where "
+        "it helps: weights of 8 bits and more in the file, and int4"},
     OptionInfo{"GGML_NPU_MIN_BATCH", OptionType::integer, "0", "0..1048576",
                "matmuls of fewer rows run on the CPU, from the same weights in device memory and with the same result; "
                "0: where that is predicted to be faster on a board. int8, w4a8 and int4 only"},
@@ -174,7 +176,7 @@ Result<Options> parse_options(OptionLookup lookup) {
     parsed.rknn_library = reader.text("GGML_NPU_RKNN_LIBRARY");
     parsed.stats_path = reader.text("GGML_NPU_STATS");
     parsed.precision = reader.choice("GGML_NPU_PRECISION");
-    parsed.rotate = reader.flag("GGML_NPU_ROTATE");
+    parsed.rotate = reader.choice("GGML_NPU_ROTATE");
     parsed.min_batch = reader.integer("GGML_NPU_MIN_BATCH");
     parsed.reduce = reader.choice("GGML_NPU_REDUCE");
     parsed.without = reader.text("GGML_NPU_WITHOUT");

@@ -50,7 +50,7 @@ struct Options {
     std::string rknn_library;        // GGML_NPU_RKNN_LIBRARY: empty = librknnrt.so
     std::string stats_path;          // GGML_NPU_STATS
     std::string precision;           // GGML_NPU_PRECISION: auto | the name of a pipeline
-    bool rotate = false;             // GGML_NPU_ROTATE
+    std::string rotate;              // GGML_NPU_ROTATE: auto | 0 | 1
     std::int64_t min_batch = 0;      // GGML_NPU_MIN_BATCH: 0 = as predicted
     std::string reduce;              // GGML_NPU_REDUCE: auto | host | device
     std::string without;             // GGML_NPU_WITHOUT

@@ -21,12 +21,12 @@ struct Quantised {
     std::vector<float> scales;
 };
 
-// What the numbers of a row of activations are bounded by. The array gets those of w4a8 as two rows of 4 bits.
-int largest_activation(Pipeline pipeline) {
+// The array gets those of w4a8 as two rows of 4 bits.
+float quantise(Pipeline pipeline, const float* row, std::uint32_t k, std::int8_t* values) {
     switch (pipeline) {
-        case Pipeline::int8: return largest_int8;
-        case Pipeline::w4a8: return largest_split;
-        default: return largest_activation4;
+        case Pipeline::int8: return quantise_values(largest_int8, row, k, values);
+        case Pipeline::w4a8: return quantise_values(largest_split, row, k, values);
+        default: return quantise_to_four_bits(row, k, values);
     }
 }
 
@@ -42,8 +42,8 @@ void quantise(const WeightsShape& shape, RowsView x, Quantised& quantised) {
             rotate(rotated.data(), shape.k, hadamard_block(shape.k));
             row = rotated.data();
         }
-        quantised.scales[m] = quantise_values(largest_activation(shape.pipeline), row, shape.k,
-                                              quantised.values.data() + std::size_t{m} * shape.k);
+        quantised.scales[m] =
+            quantise(shape.pipeline, row, shape.k, quantised.values.data() + std::size_t{m} * shape.k);
     }
 }
 
@@ -92,7 +92,8 @@ void for_each_slice(std::span<const Product> products, const std::function<void(
 }
 
 std::uint32_t groups_of(const Product& product, const Slice& slice) {
-    return ceil_div<std::uint32_t>(slice.count, rockchip::info(info(product.weights->shape.pipeline).input).kernels_per_group);
+    return ceil_div<std::uint32_t>(slice.count,
+                                   rockchip::info(info(product.weights->shape.pipeline).input).kernels_per_group);
 }
 
 }  // namespace

@@ -16,10 +16,28 @@ std::int8_t* room_for(std::size_t count) {
     return values.data();
 }
 
+// Values of -8..8 to -8..7: turned around where fewer are lost so. Returns whether they were.
+bool fold(std::int8_t* values, std::size_t count) {
+    const auto lowest = std::count(values, values + count, std::int8_t{-largest_number4});
+    const auto highest = std::count(values, values + count, std::int8_t{largest_number4});
+    const bool turned = highest > lowest;
+    for (std::size_t i = 0; i < count; ++i) {
+        const int value = turned ? -values[i] : values[i];
+        values[i] = static_cast<std::int8_t>(std::min(value, largest_number4 - 1));
+    }
+    return turned;
+}
+
+template <typename Row>
+float quantise_and_fold(Row row, std::size_t count, std::int8_t* values) {
+    const float scale = quantise_values(largest_number4, row, count, values);
+    return fold(values, count) ? -scale : scale;
+}
+
 template <typename Row>
 float quantise_and_pack(Row row, std::size_t count, std::byte* destination) {
     std::int8_t* values = room_for(count);
-    const float scale = quantise_values(largest_weight4, row, count, values);
+    const float scale = quantise_and_fold(row, count, values);
     pack_nibbles(values, count, destination);
     return scale;
 }
@@ -32,6 +50,10 @@ float quantise_int4(const float* row, std::size_t count, std::byte* destination)
 
 float quantise_int4(BlockRow row, std::size_t count, std::byte* destination) {
     return quantise_and_pack(row, count, destination);
+}
+
+float quantise_to_four_bits(const float* row, std::size_t count, std::int8_t* values) {
+    return quantise_and_fold(row, count, values);
 }
 
 float quantise_split(const float* row, std::size_t count, std::byte* high, std::byte* low) {

@@ -16,8 +16,8 @@ constexpr std::array table{
     PipelineInfo{Pipeline::bf16, "bf16", Precision::bf16, Precision::fp32, 1, 0, false},
     PipelineInfo{Pipeline::int8, "int8", Precision::int8, Precision::int32, 1, 0, false},
     PipelineInfo{Pipeline::int8n, "int8n", Precision::int8, Precision::fp16, 1, 0, false},
-    PipelineInfo{Pipeline::w4a8, "w4a8", Precision::int4, Precision::int16, 2, longest_k_w4a8, true},
-    PipelineInfo{Pipeline::int4, "int4", Precision::int4, Precision::int16, 1, longest_k_int4, true},
+    PipelineInfo{Pipeline::w4a8, "w4a8", Precision::int4, Precision::int16, 2, tile_k_4bit, true},
+    PipelineInfo{Pipeline::int4, "int4", Precision::int4, Precision::int16, 1, tile_k_4bit, true},
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "plugin/route.h"
@@ -28,19 +28,22 @@ bool is_resident_matmul(const ggml_tensor* node, const Multiplier& multiplier) {
 void gather_matmuls(ggml_cgraph* graph, const Multiplier& multiplier) {
     std::vector<std::vector<ggml_tensor*>> groups;  // in the new order; most are of one node
     groups.reserve(static_cast<std::size_t>(graph->n_nodes));
-    using Kind = std::pair<const ggml_tensor*, gemm::Pipeline>;  // activations, and what they are converted to
-    std::map<Kind, std::size_t> open;                            // groups
+    // Activations, and what they are converted to.
+    using Kind = std::tuple<const ggml_tensor*, gemm::Pipeline, bool>;
+    std::map<Kind, std::size_t> open;  // groups
     for (int i = 0; i < graph->n_nodes; ++i) {
         ggml_tensor* node = graph->nodes[i];
         if (is_resident_matmul(node, multiplier)) {
+            const gemm::WeightsShape shape = weights_shape(node->src[0]);
             const auto [group, is_first] =
-                open.try_emplace({node->src[1], *pipeline_for(node->src[0]->type)}, groups.size());
+                open.try_emplace({node->src[1], shape.pipeline, shape.rotated}, groups.size());
             if (!is_first) {
                 groups[group->second].push_back(node);
                 continue;
             }
         } else if (writes_into_others(node)) {
-            std::erase_if(open, [&](const auto& entry) { return memory_of(entry.first.first) == memory_of(node); });
+            std::erase_if(open,
+                          [&](const auto& entry) { return memory_of(std::get<0>(entry.first)) == memory_of(node); });
         }
         groups.push_back({node});
     }

@@ -32,32 +32,50 @@ bool precision_allowed(const ggml_tensor* node, gemm::Pipeline pipeline) {
     }
 }
 
-gemm::Pipeline chosen_pipeline(bool quantised) {
+// The projection to a vocabulary: few models have another matrix with so many more outputs than inputs. Its errors go straight
+// into the predicted distribution, so it keeps 8 bits where the others have 4, as it does in quantised files.
+bool is_head(const ggml_tensor* weights) { return weights->ne[1] >= 8 * weights->ne[0]; }
+
+gemm::Pipeline chosen_pipeline(const ggml_tensor* weights, bool quantised) {
     const std::string name = options() ? options()->precision : "auto";
     const gemm::Pipeline chosen = gemm::pipeline_named(name).value_or(gemm::Pipeline::int8);
     const bool floating = rockchip::info(info(chosen).input).floating;
-    if (quantised) {
-        return chosen == gemm::Pipeline::bf16 ? gemm::Pipeline::int8 : chosen;
+    if (!quantised) {
+        return floating ? chosen : gemm::Pipeline::fp16;
     }
-    return floating ? chosen : gemm::Pipeline::fp16;
+    if (chosen == gemm::Pipeline::bf16 || (chosen == gemm::Pipeline::w4a8 && is_head(weights))) {
+        return gemm::Pipeline::int8;
+    }
+    return chosen;
+}
+
+// See GGML_NPU_ROTATE.
+bool is_rotated(const ggml_tensor* weights, gemm::Pipeline pipeline) {
+    if (!options() || options()->rotate == "0" || rockchip::info(info(pipeline).input).floating) {
+        return false;
+    }
+    const std::size_t file_bits =
+        8 * ggml_type_size(weights->type) / static_cast<std::size_t>(ggml_blck_size(weights->type));
+    return options()->rotate == "1" || pipeline == gemm::Pipeline::int4 || file_bits >= 8;
 }
 
 }  // namespace
 
-std::optional<gemm::Pipeline> pipeline_for(ggml_type type) {
-    const bool quantised = ggml_is_quantized(type) && ggml_get_type_traits(type)->to_float != nullptr;
-    return is_host_float(type) || quantised ? std::optional(chosen_pipeline(quantised)) : std::nullopt;
+std::optional<gemm::Pipeline> pipeline_for(const ggml_tensor* weights) {
+    const bool quantised = ggml_is_quantized(weights->type) && ggml_get_type_traits(weights->type)->to_float != nullptr;
+    return is_host_float(weights->type) || quantised ? std::optional(chosen_pipeline(weights, quantised))
+                                                     : std::nullopt;
 }
 
 gemm::WeightsShape weights_shape(const ggml_tensor* weights) {
     gemm::WeightsShape shape{static_cast<std::uint32_t>(weights->ne[1]), static_cast<std::uint32_t>(weights->ne[0]),
-                             *pipeline_for(weights->type)};
-    shape.rotated = options() && options()->rotate && !rockchip::info(info(shape.pipeline).input).floating;
+                             *pipeline_for(weights)};
+    shape.rotated = is_rotated(weights, shape.pipeline);
     return shape;
 }
 
 bool is_weight_matrix(const ggml_tensor* tensor, const Multiplier& multiplier) {
-    const auto pipeline = pipeline_for(tensor->type);
+    const auto pipeline = pipeline_for(tensor);
     return pipeline && multiplier.has(*pipeline) && tensor->ne[0] > 0 && tensor->ne[1] >= smallest_resident_kernels &&
            tensor->ne[2] == 1 && tensor->ne[3] == 1 && ggml_is_contiguous(tensor);
 }
@@ -83,7 +101,7 @@ Decision route_matmul(const ggml_tensor* node, const Multiplier& multiplier) {
     if (ggml_get_op_params_i32(node, hint_index) != GGML_HINT_NONE) {
         return cpu("a Hadamard rotation is cheaper on the CPU");
     }
-    const auto pipeline = pipeline_for(weights->type);
+    const auto pipeline = pipeline_for(weights);
     if (!pipeline) {
         return cpu("weight type has no NPU path");
     }

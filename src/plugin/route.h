@@ -26,8 +26,8 @@ struct Decision {
 // For a GGML_OP_MUL_MAT or GGML_OP_MUL_MAT_ID node.
 Decision route_matmul(const ggml_tensor* node, const Multiplier& multiplier);
 
-// Pipeline for weights of this type, or nothing when the NPU has none for it. Depends on GGML_NPU_PRECISION.
-std::optional<gemm::Pipeline> pipeline_for(ggml_type type);
+// Pipeline for weights of this type and shape, or nothing when the NPU has none for the type. Depends on GGML_NPU_PRECISION.
+std::optional<gemm::Pipeline> pipeline_for(const ggml_tensor* weights);
 
 // How a weight matrix of a type that has a pipeline lies on the device.
 gemm::WeightsShape weights_shape(const ggml_tensor* weights);
