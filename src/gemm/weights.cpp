@@ -189,7 +189,8 @@ std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfil
 }
 
 Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowReader& read_row, DeviceSpan span,
-                                        const rockchip::ChipProfile& chip, const BlockReader& read_blocks) {
+                                        const rockchip::ChipProfile& chip, const BlockReader& read_blocks,
+                                        const Team& team) {
     const auto parts = static_cast<std::uint32_t>(span.buffers.size());
     const std::size_t needed = resident_bytes(shape, chip, parts);
     if (needed == 0 || span.bytes < needed) {
@@ -204,25 +205,27 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
 
     // One kernel group at a time: its rows are quantised and packed into every K tile.
     const std::uint32_t group = rockchip::info(precision).kernels_per_group;
-    RowConverter rows(shape, ranges, read_row, read_blocks);
     // A cache line longer than a row: rows a power of two apart would all want the same few places of the nearest cache.
     const std::size_t stride = compile::packed_bytes(precision, compile::padded_channels(precision, shape.k)) + 64;
-    std::vector<std::byte> quantised(group * stride);
     for (const Slice& slice : slices(shape, parts)) {
         const std::vector<Tile> tiles = tiles_of(ranges, precision, slice.count);
         std::byte* base = weights.span.buffers[slice.index]->data() + weights.span.offset;
-        for (std::uint32_t first = 0; first < slice.count; first += group) {
-            const std::uint32_t count = std::min(group, slice.count - first);
-            for (std::uint32_t i = 0; i < count; ++i) {
-                const std::uint32_t channel = slice.first + first + i;
-                rows.convert(channel, quantised.data() + i * stride, &weights.scales[channel]);
+        team([&](unsigned index, unsigned threads) {
+            RowConverter rows(shape, ranges, read_row, read_blocks);
+            std::vector<std::byte> quantised(group * stride);
+            for (std::uint32_t first = index * group; first < slice.count; first += threads * group) {
+                const std::uint32_t count = std::min(group, slice.count - first);
+                for (std::uint32_t i = 0; i < count; ++i) {
+                    const std::uint32_t channel = slice.first + first + i;
+                    rows.convert(channel, quantised.data() + i * stride, &weights.scales[channel]);
+                }
+                for (const Tile& tile : tiles) {
+                    compile::pack_weights(tile.layout,
+                                          {quantised.data() + compile::packed_bytes(precision, tile.range.k0), stride},
+                                          first, count, real_k(tile.range, shape.k), base + tile.offset);
+                }
             }
-            for (const Tile& tile : tiles) {
-                compile::pack_weights(tile.layout,
-                                      {quantised.data() + compile::packed_bytes(precision, tile.range.k0), stride},
-                                      first, count, real_k(tile.range, shape.k), base + tile.offset);
-            }
-        }
+        });
         NPU_TRY(weights.span.buffers[slice.index]->to_device(weights.span.offset, needed));
     }
     return weights;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/team.h"
 #include "compile/plan.h"
 #include "device/device.h"
 #include "gemm/block_rows.h"
@@ -71,9 +72,10 @@ using RowReader = std::function<void(std::uint32_t row, float* destination)>;
 
 // Converts and writes the weights into `span` (at least resident_bytes long) and hands it to the device. Where `read_blocks`
 // is given it must deliver the same values as read_row; it is preferred where that is faster and the bits are the same: for
-// pipelines of 8 and 4 bits without rotation.
+// pipelines of 8 and 4 bits without rotation. The threads of the team share the output channels and call both readers at once.
 Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowReader& read_row, DeviceSpan span,
-                                        const rockchip::ChipProfile& chip, const BlockReader& read_blocks = {});
+                                        const rockchip::ChipProfile& chip, const BlockReader& read_blocks = {},
+                                        const Team& team = work_alone);
 
 // Where the K tiles of a slice lie: what the CPU multiplies from, too. Valid as long as the span's buffers.
 std::vector<WeightTile> resident_tiles(const ResidentWeights& weights, const Slice& slice);
