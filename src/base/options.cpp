@@ -26,6 +26,10 @@ constexpr std::array table{
                "path of that library, or a name that the dynamic linker looks for"},
     OptionInfo{"GGML_NPU_STATS", OptionType::text, "", nullptr,
                "file that receives statistics as JSON when the device closes"},
+    OptionInfo{"GGML_NPU_LOG", OptionType::choice, "none", "none|ops",
+               "ops: log every matmul of every new graph: shape, type, where it runs and why"},
+    OptionInfo{"GGML_NPU_PROFILE", OptionType::choice, "0", "0|1",
+               "1: measure where the host's time goes, by phase and shape, and log it when the device closes"},
     OptionInfo{
         "GGML_NPU_PRECISION", OptionType::choice, "auto", "auto|fp16|bf16|int8|int8n|w4a8|int4",
         "auto: int8 for quantised weights and fp16 for float weights; fp16: fp16 for all; bf16: bf16 for float "
@@ -175,6 +179,8 @@ Result<Options> parse_options(OptionLookup lookup) {
     parsed.engine = reader.choice("GGML_NPU_ENGINE");
     parsed.rknn_library = reader.text("GGML_NPU_RKNN_LIBRARY");
     parsed.stats_path = reader.text("GGML_NPU_STATS");
+    parsed.log = reader.choice("GGML_NPU_LOG");
+    parsed.profile = reader.flag("GGML_NPU_PROFILE");
     parsed.precision = reader.choice("GGML_NPU_PRECISION");
     parsed.rotate = reader.choice("GGML_NPU_ROTATE");
     parsed.min_batch = reader.integer("GGML_NPU_MIN_BATCH");

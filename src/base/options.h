@@ -49,6 +49,8 @@ struct Options {
     std::string engine;              // GGML_NPU_ENGINE: native | rknn
     std::string rknn_library;        // GGML_NPU_RKNN_LIBRARY: empty = librknnrt.so
     std::string stats_path;          // GGML_NPU_STATS
+    std::string log;                 // GGML_NPU_LOG: none | ops
+    bool profile = false;            // GGML_NPU_PROFILE
     std::string precision;           // GGML_NPU_PRECISION: auto | the name of a pipeline
     std::string rotate;              // GGML_NPU_ROTATE: auto | 0 | 1
     std::int64_t min_batch = 0;      // GGML_NPU_MIN_BATCH: 0 = as predicted

@@ -25,6 +25,19 @@ struct Engine::Batch {
 
 namespace {
 
+// Adds the time until its end to a phase.
+class Stopwatch {
+  public:
+    explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+    ~Stopwatch() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+
+  private:
+    double& seconds_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 constexpr std::uint32_t slots = 2;  // one job runs while the host works for another
 
 // Grows a scratch buffer to at least `bytes`.
@@ -68,11 +81,20 @@ Result<void> check_products(std::span<const Product> products) {
 
 }  // namespace
 
+HostPhases& HostPhases::operator+=(const HostPhases& other) {
+    programs += other.programs;
+    activations += other.activations;
+    jobs += other.jobs;
+    results += other.results;
+    return *this;
+}
+
 MultiplyReport& MultiplyReport::operator+=(const MultiplyReport& other) {
     submissions += other.submissions;
     tasks += other.tasks;
     space_switches += other.space_switches;
     predicted_seconds += other.predicted_seconds;
+    phases += other.phases;
     return *this;
 }
 
@@ -136,31 +158,32 @@ Result<MultiplyReport> Engine::multiply_in_space(std::span<const Product> produc
     std::optional<Batch> running;
     for (std::uint32_t first = 0; first < x.rows; first += per_job) {
         const std::uint32_t slot = options_.overlap ? first / per_job % slots : 0;
-        NPU_ASSIGN(Batch next, prepare(products, x, first, std::min(per_job, x.rows - first), slot));
+        NPU_ASSIGN(Batch next, prepare(products, x, first, std::min(per_job, x.rows - first), slot, report.phases));
         if (running) {
             NPU_TRY(finish(*running, report));
         }
         start(next);
         if (running) {
-            NPU_TRY(read_outputs(*running, products));
+            NPU_TRY(read_outputs(*running, products, report.phases));
         }
         running = std::move(next);
         if (!options_.overlap) {
             NPU_TRY(finish(*running, report));
-            NPU_TRY(read_outputs(*running, products));
+            NPU_TRY(read_outputs(*running, products, report.phases));
             running.reset();
         }
     }
     if (running) {
         NPU_TRY(finish(*running, report));
-        NPU_TRY(read_outputs(*running, products));
+        NPU_TRY(read_outputs(*running, products, report.phases));
     }
     return report;
 }
 
 // Everything that comes before the job: programs aimed, activations converted and handed over.
 Result<Engine::Batch> Engine::prepare(std::span<const Product> products, RowsView x, std::uint32_t first,
-                                      std::uint32_t rows, std::uint32_t slot) {
+                                      std::uint32_t rows, std::uint32_t slot, HostPhases& phases) {
+    std::optional<Stopwatch> watch(phases.programs);
     const std::uint32_t first_space = products.front().weights->span.first_space;
     NPU_ASSIGN(Submission* const submission, submission_for({shapes_of(products), rows, first_space, slot}));
     std::vector<Scratch>& scratch = scratch_[slot];
@@ -173,6 +196,7 @@ Result<Engine::Batch> Engine::prepare(std::span<const Product> products, RowsVie
     std::vector<const ResidentWeights*> weights;
     std::ranges::transform(products, std::back_inserter(weights), &Product::weights);
     NPU_TRY(submission->aim(weights, scratch));
+    watch.emplace(phases.activations);
     Batch batch{.submission = submission, .first = first, .rows = rows, .scales = std::vector<float>(rows)};
     NPU_TRY(write_features(batch, products.front().weights->shape, {x.data + first * x.stride, x.stride, rows}));
     return batch;
@@ -207,7 +231,10 @@ void Engine::start(Batch& batch) {
 
 Result<void> Engine::finish(Batch& batch, MultiplyReport& report) {
     const Submission& submission = *batch.submission;
-    NPU_TRY(batch.job.get());
+    {
+        const Stopwatch watch(report.phases.jobs);
+        NPU_TRY(batch.job.get());
+    }
     report += {.submissions = 1,
                .tasks = submission.tasks(),
                .space_switches =
@@ -216,7 +243,8 @@ Result<void> Engine::finish(Batch& batch, MultiplyReport& report) {
     return {};
 }
 
-Result<void> Engine::read_outputs(const Batch& batch, std::span<const Product> products) {
+Result<void> Engine::read_outputs(const Batch& batch, std::span<const Product> products, HostPhases& phases) {
+    const Stopwatch watch(phases.results);
     const Submission& submission = *batch.submission;
     const std::vector<Scratch>& scratch = scratch_[submission.key().slot];
     for (std::uint32_t space = 0; space < scratch.size(); ++space) {

@@ -48,11 +48,23 @@ struct EngineOptions {
     std::size_t largest_output = std::size_t{64} << 20;  // bytes of partial sums of one job
 };
 
+// Seconds of the calling thread.
+struct HostPhases {
+    double programs = 0;     // found or made, aimed
+    double activations = 0;  // quantised and tiled
+    double jobs = 0;         // handed to the driver and waited for
+    double results = 0;      // partial sums added, scaled and untiled
+
+    [[nodiscard]] double total() const { return programs + activations + jobs + results; }
+    HostPhases& operator+=(const HostPhases& other);
+};
+
 struct MultiplyReport {
     std::size_t submissions = 0;
     std::size_t tasks = 0;
     std::size_t space_switches = 0;  // submissions in another address space than the one before
     double predicted_seconds = 0;    // by the timing model, on the chip at its nominal clock
+    HostPhases phases = {};
 
     MultiplyReport& operator+=(const MultiplyReport& other);
 };
@@ -84,9 +96,9 @@ class Engine {
     Result<MultiplyReport> multiply_locked(std::span<const Product> products, RowsView x);
     Result<MultiplyReport> multiply_in_space(std::span<const Product> products, RowsView x);
     Result<Batch> prepare(std::span<const Product> products, RowsView x, std::uint32_t first, std::uint32_t rows,
-                          std::uint32_t slot);
+                          std::uint32_t slot, HostPhases& phases);
     Result<void> write_features(Batch& batch, const WeightsShape& shape, RowsView x);
-    Result<void> read_outputs(const Batch& batch, std::span<const Product> products);
+    Result<void> read_outputs(const Batch& batch, std::span<const Product> products, HostPhases& phases);
     void start(Batch& batch);
     Result<void> finish(Batch& batch, MultiplyReport& report);
     Result<Submission*> submission_for(const SubmissionKey& key);

@@ -100,7 +100,7 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
         return options().error();
     }
     const Options& chosen = *options();
-    auto context = std::unique_ptr<DeviceContext>(new DeviceContext());
+    auto context = std::unique_ptr<DeviceContext>(new DeviceContext(chosen.profile));
     NPU_ASSIGN(context->multiplier_, chosen.engine == "rknn" ? open_rknn_multiplier(chosen, context->statistics_)
                                                              : open_native_multiplier(chosen, context->statistics_));
     return context;
@@ -115,7 +115,13 @@ void DeviceContext::backend_opened() {
 
 void DeviceContext::backend_closed() {
     const std::lock_guard lock(open_mutex_);
-    if (--open_backends_ > 0 || options()->stats_path.empty()) {
+    if (--open_backends_ > 0) {
+        return;
+    }
+    if (const std::string table = statistics_.profile().table(); statistics_.profile().on() && !table.empty()) {
+        GGML_LOG_INFO("ggml-npu: where the host's time went (GGML_NPU_PROFILE)\n%s", table.c_str());
+    }
+    if (options()->stats_path.empty()) {
         return;
     }
     if (const auto written = write_file(options()->stats_path, statistics_.to_json(description())); !written) {

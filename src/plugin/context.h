@@ -29,7 +29,7 @@ class DeviceContext {
     void backend_closed();
 
   private:
-    DeviceContext() = default;
+    explicit DeviceContext(bool profile) : statistics_(profile) {}
 
     Statistics statistics_;  // outlives the multiplier
     std::unique_ptr<Multiplier> multiplier_;

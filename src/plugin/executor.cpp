@@ -1,6 +1,7 @@
 #include "plugin/executor.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "plugin/host.h"
 #include "plugin/host_team.h"
@@ -85,7 +86,14 @@ ggml_status Executor::compute_on_cpu(ggml_cgraph* graph, const Step& step) {
     ggml_cgraph range = ggml_graph_view(graph, 0, 0);
     range.nodes = const_cast<ggml_tensor**>(step.nodes.data());  // ggml's interface; it does not write there
     range.n_nodes = static_cast<int>(step.nodes.size());
-    return ggml_backend_graph_compute(cpu_, &range);
+    Profile& profile = context_.statistics().profile();
+    if (!profile.on()) {
+        return ggml_backend_graph_compute(cpu_, &range);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const ggml_status status = ggml_backend_graph_compute(cpu_, &range);
+    profile.add_cpu_range(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return status;
 }
 
 void Executor::count(const Schedule& schedule) {

@@ -90,8 +90,10 @@ class NativeMultiplier final : public Multiplier {
     [[nodiscard]] bool reads_back_fp16() const override { return true; }
 
     Result<void> multiply(std::span<const TensorProduct> products, gemm::RowsView x) override {
-        NPU_ASSIGN(const gemm::MultiplyReport report, engine_.multiply(natives(products), x));
+        const std::vector<gemm::Product> unwrapped = natives(products);
+        NPU_ASSIGN(const gemm::MultiplyReport report, engine_.multiply(unwrapped, x));
         statistics_.count_submissions(report);
+        statistics_.profile().add(unwrapped, x.rows, report);
         return {};
     }
 

@@ -44,6 +44,17 @@ MatmulGroup group_at(const ggml_cgraph* graph, int first, const Multiplier& mult
     return group;
 }
 
+// GGML_NPU_LOG=ops: one line for each matmul of a new graph.
+void say(const ggml_tensor* node, const char* where, const char* why) {
+    if (options() && options()->log == "ops") {
+        const ggml_tensor* weights = node->src[0];
+        GGML_LOG_INFO("ggml-npu: %s: %s %lld x %lld -> %lld, %s: %s%s%s\n", node->name, ggml_op_name(node->op),
+                      static_cast<long long>(node->src[1]->ne[1]), static_cast<long long>(weights->ne[0]),
+                      static_cast<long long>(weights->ne[1]), ggml_type_name(weights->type), where,
+                      *why == '\0' ? "" : ": ", why);
+    }
+}
+
 }  // namespace
 
 Result<std::vector<TensorProduct>> products_of(const MatmulGroup& group) {
@@ -110,10 +121,12 @@ Schedule::Schedule(const ggml_cgraph* graph, Multiplier& multiplier) : multiplie
         switch (decision.route) {
             case Route::cpu:
                 ++cpu_matmuls_[decision.reason];
+                say(node, "CPU", decision.reason);
                 add_to_range(node);
                 break;
             case Route::transient:
                 ++npu_matmuls_;
+                say(node, "NPU", "weights uploaded for the call");
                 steps_.push_back({Step::Kind::transient, {node}, {}});
                 break;
             case Route::resident: add_group(group_at(graph, i, multiplier, i)); break;
@@ -133,6 +146,12 @@ void Schedule::add_to_range(ggml_tensor* node) {
 
 void Schedule::add_group(MatmulGroup group) {
     const char* reason = reason_for_cpu(group);
+    for (const ggml_tensor* node : group) {
+        say(node, reason == nullptr ? "NPU" : "CPU, from the weights in NPU memory",
+            reason != nullptr       ? reason
+            : node == group.front() ? ""
+                                    : "in the same job as the one before");
+    }
     if (reason == nullptr) {
         npu_matmuls_ += group.size();
         steps_.push_back({Step::Kind::npu, {}, std::move(group)});

@@ -9,12 +9,14 @@
 
 #include "base/result.h"
 #include "gemm/engine.h"
+#include "plugin/profile.h"
 
 namespace npu::plugin {
 
 // Thread-safe.
 class Statistics {
   public:
+    explicit Statistics(bool profile) : profile_(profile) {}
     void count_npu_matmuls(std::size_t count);
     void count_cpu_matmuls(const char* reason, std::size_t count);
     // Work of one multiplication, as the engine reports it.
@@ -28,10 +30,13 @@ class Statistics {
     // Device memory that holds weights grew (or shrank) by `bytes`. The statistics report the largest amount.
     void add_resident(std::ptrdiff_t bytes);
 
+    Profile& profile() { return profile_; }
+
     // The counts as JSON; `device` is the device's description.
     [[nodiscard]] std::string to_json(const std::string& device) const;
 
   private:
+    Profile profile_;
     mutable std::mutex mutex_;
     std::size_t matmul_npu_ = 0;
     std::map<std::string, std::size_t> cpu_reasons_;

@@ -133,4 +133,34 @@ TEST_F(GraphTest, MatmulsOnBothSidesOfAWriteIntoTheirActivationsStayWhereTheyAre
     EXPECT_EQ(jobs(overwritten), 3);
 }
 
+// With GGML_NPU_LOG=ops and GGML_NPU_PROFILE=1.
+using SaidTest = GraphTest;
+
+std::size_t count(const std::string& text) {
+    std::size_t found = 0;
+    for (std::size_t at = log_text.find(text); at != std::string::npos; at = log_text.find(text, at + 1)) {
+        ++found;
+    }
+    return found;
+}
+
+TEST_F(SaidTest, EveryMatmulIsLoggedWithItsShapeAndWhereItRuns) {
+    make_weights({GGML_TYPE_Q8_0, GGML_TYPE_Q8_0, GGML_TYPE_F16});
+    log_text.clear();
+    jobs(attention_inputs);
+    EXPECT_EQ(count("MUL_MAT 5 x 512 -> 64, q8_0: NPU"), 1U) << log_text;
+    EXPECT_EQ(count("MUL_MAT 5 x 512 -> 96, q8_0: NPU: in the same job as the one before"), 1U) << log_text;
+    EXPECT_EQ(count("MUL_MAT 5 x 512 -> 128, f16: NPU"), 1U) << log_text;
+}
+
+TEST_F(SaidTest, TheTimeOfTheHostIsToldByShapeWhenTheDeviceCloses) {
+    make_weights({GGML_TYPE_Q8_0, GGML_TYPE_Q8_0, GGML_TYPE_F16});
+    log_text.clear();
+    jobs(attention_inputs);
+    EXPECT_EQ(count("5 x 512 -> 64 + 96, int8 rotated"), 1U) << log_text;
+    EXPECT_EQ(count("5 x 512 -> 128, fp16"), 1U) << log_text;
+    EXPECT_EQ(count("all matmuls on the NPU"), 1U) << log_text;
+    EXPECT_EQ(count("ranges of other operations on the CPU"), 1U) << log_text;
+}
+
 }  // namespace
