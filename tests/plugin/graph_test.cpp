@@ -119,12 +119,17 @@ std::vector<ggml_tensor*> overwritten(ggml_context* context, ggml_tensor* x, con
 }
 
 TEST_F(GraphTest, MatmulsOfTheSameActivationsAreOneJob) {
-    make_weights({GGML_TYPE_Q8_0, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0});
+    make_weights({GGML_TYPE_Q4_K, GGML_TYPE_Q4_0, GGML_TYPE_Q6_K});
     EXPECT_EQ(jobs(attention_inputs), 1);
 }
 
 TEST_F(GraphTest, EachFormatOfActivationsIsAJob) {
     make_weights({GGML_TYPE_Q8_0, GGML_TYPE_F16, GGML_TYPE_Q8_0});
+    EXPECT_EQ(jobs(attention_inputs), 2);
+}
+
+TEST_F(GraphTest, SoAreRotatedActivations) {
+    make_weights({GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q8_0});
     EXPECT_EQ(jobs(attention_inputs), 2);
 }
 
