@@ -1,6 +1,6 @@
 // How fast weights of a model file become resident: taken apart, quantised to the pipeline's format and packed, on one thread,
 // in GB of the file's bytes per second of thread time. Beside it: the same by way of ggml's floats, as the plugin does it for
-// types without blocks and with rotation; ggml's conversion to floats alone; and a memcpy of the file's bytes.
+// types without blocks; that with rotation; ggml's conversion to floats alone; and a memcpy of the file's bytes.
 //   cmake --build build --target load_speed && build/bin/load_speed
 #include <cstdio>
 #include <cstring>
@@ -77,9 +77,10 @@ void measure(ggml_type type, Pipeline pipeline) {
     const BlockReader read_blocks = [&](std::uint32_t i, BlockTarget to) {
         format(file.data() + i * row_bytes, k, to);
     };
-    const auto load = [&](const BlockReader& blocks) {
+    const auto load = [&](const BlockReader& blocks, bool rotated = false) {
         return best_seconds([&] {
-            const auto weights = prepare_weights(shape, read_row, {{&buffer}, 0, buffer.bytes()}, chip, blocks);
+            const WeightsShape as{shape.n, shape.k, shape.pipeline, rotated};
+            const auto weights = prepare_weights(as, read_row, {{&buffer}, 0, buffer.bytes()}, chip, blocks);
             if (!weights) {
                 std::printf("%s\n", weights.error().message.c_str());
             }
@@ -87,9 +88,11 @@ void measure(ggml_type type, Pipeline pipeline) {
     };
     const double by_floats = load({});
     const double loading = format != nullptr ? load(read_blocks) : by_floats;
+    const double rotated = pipeline == Pipeline::fp16 ? by_floats : load({}, true);
     const double gigabytes = static_cast<double>(file.size()) * 1e-9;
-    std::printf("%-6s %-6s %8.2f %9.2f %12.2f %8.2f\n", ggml_type_name(type), pipeline_name(pipeline),
-                gigabytes / loading, gigabytes / by_floats, gigabytes / dequantising, gigabytes / copying);
+    std::printf("%-6s %-6s %8.2f %9.2f %8.2f %12.2f %8.2f\n", ggml_type_name(type), pipeline_name(pipeline),
+                gigabytes / loading, gigabytes / by_floats, gigabytes / rotated, gigabytes / dequantising,
+                gigabytes / copying);
 }
 
 }  // namespace
@@ -97,8 +100,8 @@ void measure(ggml_type type, Pipeline pipeline) {
 
 int main() {
     using npu::gemm::Pipeline;
-    std::printf("GB/s of the file's bytes, N=%u K=%u\n%-6s %-6s %8s %9s %12s %8s\n", npu::gemm::n, npu::gemm::k, "type",
-                "as", "loading", "by floats", "dequantising", "memcpy");
+    std::printf("GB/s of the file's bytes, N=%u K=%u\n%-6s %-6s %8s %9s %8s %12s %8s\n", npu::gemm::n, npu::gemm::k,
+                "type", "as", "loading", "by floats", "rotated", "dequantising", "memcpy");
     for (const Pipeline pipeline : {Pipeline::int8, Pipeline::w4a8}) {
         for (const ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_IQ4_NL,
                                      GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {

@@ -16,22 +16,10 @@ std::int8_t* room_for(std::size_t count) {
     return values.data();
 }
 
-// Values of -8..8 to -8..7: turned around where fewer are lost so. Returns whether they were.
-bool fold(std::int8_t* values, std::size_t count) {
-    const auto lowest = std::count(values, values + count, std::int8_t{-largest_number4});
-    const auto highest = std::count(values, values + count, std::int8_t{largest_number4});
-    const bool turned = highest > lowest;
-    for (std::size_t i = 0; i < count; ++i) {
-        const int value = turned ? -values[i] : values[i];
-        values[i] = static_cast<std::int8_t>(std::min(value, largest_number4 - 1));
-    }
-    return turned;
-}
-
 template <typename Row>
 float quantise_and_fold(Row row, std::size_t count, std::int8_t* values) {
     const float scale = quantise_values(largest_number4, row, count, values);
-    return fold(values, count) ? -scale : scale;
+    return fold_to_nibbles(values, count) ? -scale : scale;
 }
 
 template <typename Row>

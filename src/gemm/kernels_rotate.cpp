@@ -1,6 +1,7 @@
 // Rotation by a block-Hadamard matrix: the Highway version of rotate. Additions are those of the portable version in the same
 // order for every value, so the bits are the same; what differs is how often a block goes through the registers. Stages
-// whose partners lie in one vector, and in eight neighbouring ones, are done in one pass, then two stages in each.
+// whose partners lie in one vector, and in eight neighbouring ones, are done in one pass, then three stages in each.
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
@@ -44,59 +45,77 @@ HWY_INLINE void Pair(V& a, V& b) {
     a = sum;
 }
 
-// Stages within one vector and within eight of them, in one pass.
-HWY_INLINE void EightVectors(float* at) {
-    const std::size_t lanes = hn::Lanes(d);
-    V v0 = WithinVector(hn::LoadU(d, at));
-    V v1 = WithinVector(hn::LoadU(d, at + lanes));
-    V v2 = WithinVector(hn::LoadU(d, at + 2 * lanes));
-    V v3 = WithinVector(hn::LoadU(d, at + 3 * lanes));
-    V v4 = WithinVector(hn::LoadU(d, at + 4 * lanes));
-    V v5 = WithinVector(hn::LoadU(d, at + 5 * lanes));
-    V v6 = WithinVector(hn::LoadU(d, at + 6 * lanes));
-    V v7 = WithinVector(hn::LoadU(d, at + 7 * lanes));
-    Pair(v0, v1), Pair(v2, v3), Pair(v4, v5), Pair(v6, v7);
-    Pair(v0, v2), Pair(v1, v3), Pair(v4, v6), Pair(v5, v7);
+// The stages among eight, four or two vectors.
+HWY_INLINE void Stages(V& v0, V& v1) { Pair(v0, v1); }
+
+HWY_INLINE void Stages(V& v0, V& v1, V& v2, V& v3) {
+    Stages(v0, v1), Stages(v2, v3);
+    Pair(v0, v2), Pair(v1, v3);
+}
+
+HWY_INLINE void Stages(V& v0, V& v1, V& v2, V& v3, V& v4, V& v5, V& v6, V& v7) {
+    Stages(v0, v1, v2, v3), Stages(v4, v5, v6, v7);
     Pair(v0, v4), Pair(v1, v5), Pair(v2, v6), Pair(v3, v7);
-    hn::StoreU(v0, d, at);
-    hn::StoreU(v1, d, at + lanes);
-    hn::StoreU(v2, d, at + 2 * lanes);
-    hn::StoreU(v3, d, at + 3 * lanes);
-    hn::StoreU(v4, d, at + 4 * lanes);
-    hn::StoreU(v5, d, at + 5 * lanes);
-    hn::StoreU(v6, d, at + 6 * lanes);
-    hn::StoreU(v7, d, at + 7 * lanes);
 }
 
-// The stages of partners `half` and 2 * half values apart.
-HWY_INLINE void TwoStages(float* block, std::size_t count, std::size_t half) {
-    for (std::size_t i = 0; i < count; i += 4 * half) {
-        for (float* at = block + i; at != block + i + half; at += hn::Lanes(d)) {
-            V v0 = hn::LoadU(d, at);
-            V v1 = hn::LoadU(d, at + half);
-            V v2 = hn::LoadU(d, at + 2 * half);
-            V v3 = hn::LoadU(d, at + 3 * half);
-            Pair(v0, v1), Pair(v2, v3);
-            Pair(v0, v2), Pair(v1, v3);
-            hn::StoreU(v0, d, at);
-            hn::StoreU(v1, d, at + half);
-            hn::StoreU(v2, d, at + 2 * half);
-            hn::StoreU(v3, d, at + 3 * half);
-        }
-    }
+// Eight vectors `apart` values from each other, through `before` on the way in and times `scale` on the way out.
+template <typename Before>
+HWY_INLINE void Eight(float* at, std::size_t apart, V scale, Before before) {
+    V v0 = before(hn::LoadU(d, at));
+    V v1 = before(hn::LoadU(d, at + apart));
+    V v2 = before(hn::LoadU(d, at + 2 * apart));
+    V v3 = before(hn::LoadU(d, at + 3 * apart));
+    V v4 = before(hn::LoadU(d, at + 4 * apart));
+    V v5 = before(hn::LoadU(d, at + 5 * apart));
+    V v6 = before(hn::LoadU(d, at + 6 * apart));
+    V v7 = before(hn::LoadU(d, at + 7 * apart));
+    Stages(v0, v1, v2, v3, v4, v5, v6, v7);
+    hn::StoreU(hn::Mul(v0, scale), d, at);
+    hn::StoreU(hn::Mul(v1, scale), d, at + apart);
+    hn::StoreU(hn::Mul(v2, scale), d, at + 2 * apart);
+    hn::StoreU(hn::Mul(v3, scale), d, at + 3 * apart);
+    hn::StoreU(hn::Mul(v4, scale), d, at + 4 * apart);
+    hn::StoreU(hn::Mul(v5, scale), d, at + 5 * apart);
+    hn::StoreU(hn::Mul(v6, scale), d, at + 6 * apart);
+    hn::StoreU(hn::Mul(v7, scale), d, at + 7 * apart);
 }
 
-// The stage of partners `half` values apart.
-HWY_INLINE void OneStage(float* block, std::size_t count, std::size_t half) {
-    for (std::size_t i = 0; i < count; i += 2 * half) {
-        for (float* at = block + i; at != block + i + half; at += hn::Lanes(d)) {
-            V v0 = hn::LoadU(d, at);
-            V v1 = hn::LoadU(d, at + half);
-            Pair(v0, v1);
-            hn::StoreU(v0, d, at);
-            hn::StoreU(v1, d, at + half);
+HWY_INLINE void Four(float* at, std::size_t apart, V scale) {
+    V v0 = hn::LoadU(d, at);
+    V v1 = hn::LoadU(d, at + apart);
+    V v2 = hn::LoadU(d, at + 2 * apart);
+    V v3 = hn::LoadU(d, at + 3 * apart);
+    Stages(v0, v1, v2, v3);
+    hn::StoreU(hn::Mul(v0, scale), d, at);
+    hn::StoreU(hn::Mul(v1, scale), d, at + apart);
+    hn::StoreU(hn::Mul(v2, scale), d, at + 2 * apart);
+    hn::StoreU(hn::Mul(v3, scale), d, at + 3 * apart);
+}
+
+HWY_INLINE void Two(float* at, std::size_t apart, V scale) {
+    V v0 = hn::LoadU(d, at);
+    V v1 = hn::LoadU(d, at + apart);
+    Stages(v0, v1);
+    hn::StoreU(hn::Mul(v0, scale), d, at);
+    hn::StoreU(hn::Mul(v1, scale), d, at + apart);
+}
+
+// One pass over a block: the stages of partners `half` values apart and, as far as the block goes, of the next two.
+HWY_INLINE std::size_t Pass(float* block, std::size_t count, std::size_t half, V scale) {
+    const std::size_t lanes = hn::Lanes(d);
+    const V one = hn::Set(d, 1.0F);
+    const std::size_t reach = half * std::min<std::size_t>(count / half, 8);
+    const V factor = reach == count ? scale : one;
+    for (std::size_t i = 0; i < count; i += reach) {
+        for (float* at = block + i; at != block + i + half; at += lanes) {
+            switch (reach / half) {
+                case 8: Eight(at, half, factor, [](V v) HWY_ATTR { return v; }); break;
+                case 4: Four(at, half, factor); break;
+                default: Two(at, half, factor); break;
+            }
         }
     }
+    return reach;
 }
 
 void Rotate(float* row, std::size_t count, std::uint32_t block) {
@@ -104,28 +123,22 @@ void Rotate(float* row, std::size_t count, std::uint32_t block) {
     if (block < lanes) {
         return portable::rotate(row, count, block);
     }
-    std::size_t half = lanes;
-    if (block >= 8 * lanes) {
-        half = 8 * lanes;
-        for (float* at = row; at != row + count; at += half) {
-            EightVectors(at);
-        }
-    } else {
-        for (float* at = row; at != row + count; at += lanes) {
-            hn::StoreU(WithinVector(hn::LoadU(d, at)), d, at);
-        }
-    }
     const V scale = hn::Set(d, 1.0F / std::sqrt(static_cast<float>(block)));
+    const V one = hn::Set(d, 1.0F);
     for (float* start = row; start != row + count; start += block) {  // a block stays in the first-level cache
-        std::size_t at_half = half;
-        for (; 4 * at_half <= block; at_half *= 4) {
-            TwoStages(start, block, at_half);
+        std::size_t done = lanes;
+        if (block >= 8 * lanes) {
+            done = 8 * lanes;
+            for (float* at = start; at != start + block; at += done) {
+                Eight(at, lanes, done == block ? scale : one, [](V v) HWY_ATTR { return WithinVector(v); });
+            }
+        } else {
+            for (float* at = start; at != start + block; at += lanes) {
+                hn::StoreU(hn::Mul(WithinVector(hn::LoadU(d, at)), done == block ? scale : one), d, at);
+            }
         }
-        if (2 * at_half <= block) {
-            OneStage(start, block, at_half);
-        }
-        for (float* at = start; at != start + block; at += lanes) {
-            hn::StoreU(hn::Mul(hn::LoadU(d, at), scale), d, at);
+        while (done < block) {
+            done = Pass(start, block, done, scale);
         }
     }
 }

@@ -167,6 +167,33 @@ void PackNibbles(const std::int8_t* values, std::size_t count, std::byte* packed
     portable::pack_nibbles(values + at, count - at, packed + at / 2);
 }
 
+bool FoldToNibbles(std::int8_t* values, std::size_t count) {
+    const hn::CappedTag<std::int8_t, 32> d;
+    const std::size_t together = hn::Lanes(d);
+    const std::size_t whole = count / together * together;
+    const auto lowest = hn::Set(d, std::int8_t{-8});
+    const auto highest = hn::Set(d, std::int8_t{8});
+    std::size_t low = 0;
+    std::size_t high = 0;
+    for (std::size_t at = 0; at < whole; at += together) {
+        const auto some = hn::LoadU(d, values + at);
+        low += hn::CountTrue(d, hn::Eq(some, lowest));
+        high += hn::CountTrue(d, hn::Eq(some, highest));
+    }
+    low += static_cast<std::size_t>(std::count(values + whole, values + count, std::int8_t{-8}));
+    high += static_cast<std::size_t>(std::count(values + whole, values + count, std::int8_t{8}));
+    const bool turned = high > low;
+    const auto largest = hn::Set(d, std::int8_t{7});
+    for (std::size_t at = 0; at < whole; at += together) {
+        const auto some = hn::LoadU(d, values + at);
+        hn::StoreU(hn::Min(turned ? hn::Neg(some) : some, largest), d, values + at);
+    }
+    for (std::size_t i = whole; i < count; ++i) {
+        values[i] = static_cast<std::int8_t>(std::min(turned ? -values[i] : values[i], 7));
+    }
+    return turned;
+}
+
 #else
 
 float QuantiseFloats(int bound, const float* row, std::size_t count, std::int8_t* values) {
@@ -178,6 +205,7 @@ float QuantiseBlocks(int bound, BlockRow row, std::size_t count, std::int8_t* va
 }
 
 constexpr auto& PackNibbles = portable::pack_nibbles;
+constexpr auto& FoldToNibbles = portable::fold_to_nibbles;
 
 #endif
 
@@ -190,6 +218,7 @@ namespace npu::gemm {
 HWY_EXPORT(QuantiseFloats);
 HWY_EXPORT(QuantiseBlocks);
 HWY_EXPORT(PackNibbles);
+HWY_EXPORT(FoldToNibbles);
 
 float quantise_values(int bound, const float* row, std::size_t count, std::int8_t* values) {
     return HWY_DYNAMIC_DISPATCH(QuantiseFloats)(bound, row, count, values);
@@ -203,7 +232,20 @@ void pack_nibbles(const std::int8_t* values, std::size_t count, std::byte* packe
     HWY_DYNAMIC_DISPATCH(PackNibbles)(values, count, packed);
 }
 
+bool fold_to_nibbles(std::int8_t* values, std::size_t count) {
+    return HWY_DYNAMIC_DISPATCH(FoldToNibbles)(values, count);
+}
+
 namespace portable {
+
+bool fold_to_nibbles(std::int8_t* values, std::size_t count) {
+    const bool turned =
+        std::count(values, values + count, std::int8_t{8}) > std::count(values, values + count, std::int8_t{-8});
+    for (std::size_t i = 0; i < count; ++i) {
+        values[i] = static_cast<std::int8_t>(std::min(turned ? -values[i] : values[i], 7));
+    }
+    return turned;
+}
 
 float quantise_values(int bound, const float* row, std::size_t count, std::int8_t* values) {
     const Scaling scaling = scaling_to(bound, largest_magnitude(row, count));

@@ -23,11 +23,16 @@ float quantise_values(int bound, BlockRow row, std::size_t count, std::int8_t* v
 // leaves the upper half 0.
 void pack_nibbles(const std::int8_t* values, std::size_t count, std::byte* packed);
 
+// Makes values of -8..8 ones of -8..7: turned around where fewer are lost so, then cut off at 7. Returns whether they were
+// turned.
+bool fold_to_nibbles(std::int8_t* values, std::size_t count);
+
 namespace portable {
 
 float quantise_values(int bound, const float* row, std::size_t count, std::int8_t* values);
 float quantise_values(int bound, BlockRow row, std::size_t count, std::int8_t* values);
 void pack_nibbles(const std::int8_t* values, std::size_t count, std::byte* packed);
+bool fold_to_nibbles(std::int8_t* values, std::size_t count);
 
 }  // namespace portable
 

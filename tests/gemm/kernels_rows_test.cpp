@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -167,6 +168,27 @@ TEST(KernelsRows, NibblesComeBackAsTheyWerePacked) {
             }
             if (count % 2 != 0) {
                 EXPECT_EQ(nibble(packed.data(), count), 0);
+            }
+        });
+    }
+}
+
+TEST(KernelsRows, AreFoldedToTheNumbersOfANibbleOnTheSideThatLosesLess) {
+    std::mt19937 random(6);
+    for (std::size_t count = 0; count < 150; ++count) {
+        std::vector<std::int8_t> values(count);
+        for (std::int8_t& value : values) {
+            value = static_cast<std::int8_t>(static_cast<int>(random() % 17) - 8);
+        }
+        const auto highest = std::count(values.begin(), values.end(), std::int8_t{8});
+        const auto lowest = std::count(values.begin(), values.end(), std::int8_t{-8});
+        with_every_instruction_set([&] {
+            std::vector<std::int8_t> folded = values;
+            const bool turned = fold_to_nibbles(folded.data(), count);
+            EXPECT_EQ(turned, highest > lowest);
+            for (std::size_t i = 0; i < count; ++i) {
+                const int expected = turned ? -values[i] : values[i];
+                ASSERT_EQ(folded[i], expected == 8 ? 7 : expected) << i;
             }
         });
     }
