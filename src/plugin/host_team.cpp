@@ -19,4 +19,9 @@ void work_in_team(const TeamWork& work) {
     work(static_cast<unsigned>(omp_get_thread_num()), static_cast<unsigned>(omp_get_num_threads()));
 }
 
+void work_with_all(const TeamWork& work) {
+#pragma omp parallel num_threads(omp_get_num_procs())
+    work(static_cast<unsigned>(omp_get_thread_num()), static_cast<unsigned>(omp_get_num_threads()));
+}
+
 }  // namespace npu::plugin

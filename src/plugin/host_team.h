@@ -12,4 +12,7 @@ void set_team_size(int threads);
 // A Team of the calling thread and set_team_size() - 1 others.
 void work_in_team(const TeamWork& work);
 
+// A Team of as many threads as the process has processors: for loading, when nobody computes.
+void work_with_all(const TeamWork& work);
+
 }  // namespace npu::plugin

@@ -42,7 +42,7 @@ class NativeMemory final : public WeightMemory {
             span.buffers.push_back(buffer.get());
         }
         NPU_ASSIGN(gemm::ResidentWeights weights,
-                   gemm::prepare_weights(shape, source.rows, std::move(span), chip_, source.blocks, work_in_team));
+                   gemm::prepare_weights(shape, source.rows, std::move(span), chip_, source.blocks, work_with_all));
         return ResidentTensor{std::move(weights)};
     }
 
