@@ -105,7 +105,7 @@ void Executor::count(const Schedule& schedule) {
         threshold_said_ = true;
         GGML_LOG_INFO(
             "ggml-npu: matmuls go to the NPU from %u rows on (largest weights) to %u (smallest), by predicted time: "
-            "for fewer, a job costs more than the CPU takes; it multiplies from the same weights (GGML_NPU_MIN_BATCH)\n",
+            "for fewer, a job costs more than the CPU takes, which has the same weights (GGML_NPU_MIN_BATCH)\n",
             schedule.smallest_threshold(), schedule.largest_threshold());
     }
 }
