@@ -77,7 +77,7 @@ struct DeviceInfo {
     const rockchip::ChipProfile* chip = nullptr;
     bool chains = true;  // false: one kick per task, so nothing stays in the CBUF from one task to the next
     bool space_per_core = false;
-    bool needs_rdma = false;   // programs must write DPU_RDMA and fire it (enable 0x1d)
+    bool needs_rdma = false;                   // programs must write DPU_RDMA and fire it (enable 0x1d)
     std::chrono::milliseconds longest_job{0};  // the driver gives up a job that takes longer; 0: only the deadline does
     bool syncs_ranges = true;  // false: synchronising costs what the whole buffer costs, so keep buffers small
 };
