@@ -43,6 +43,12 @@ void Statistics::add_resident(std::ptrdiff_t bytes) {
     peak_resident_bytes_ = std::max(peak_resident_bytes_, resident_bytes_);
 }
 
+void Statistics::add_originals(std::ptrdiff_t bytes) {
+    const std::lock_guard lock(mutex_);
+    original_bytes_ += static_cast<std::size_t>(bytes);
+    peak_original_bytes_ = std::max(peak_original_bytes_, original_bytes_);
+}
+
 std::string Statistics::to_json(const std::string& device) const {
     const std::lock_guard lock(mutex_);
     std::size_t matmul_cpu = 0;
@@ -59,6 +65,7 @@ std::string Statistics::to_json(const std::string& device) const {
         {"tasks", library_ran_ ? unknown : nlohmann::ordered_json(tasks_)},
         {"address_space_switches", space_switches_},
         {"weight_bytes_resident", peak_resident_bytes_},
+        {"weight_bytes_kept_in_host_memory", peak_original_bytes_},
         {"weight_bytes_uploaded_after_load", uploaded_after_load_},
         {"predicted_seconds", library_ran_ ? unknown : nlohmann::ordered_json(predicted_seconds_)},
     };

@@ -29,6 +29,8 @@ class Statistics {
     void count_late_upload(std::size_t bytes);
     // Device memory that holds weights grew (or shrank) by `bytes`. The statistics report the largest amount.
     void add_resident(std::ptrdiff_t bytes);
+    // The same of host memory that holds what weights were before they were converted (original_bytes.h).
+    void add_originals(std::ptrdiff_t bytes);
 
     Profile& profile() { return profile_; }
 
@@ -45,6 +47,8 @@ class Statistics {
     std::size_t space_switches_ = 0;
     std::size_t resident_bytes_ = 0;
     std::size_t peak_resident_bytes_ = 0;
+    std::size_t original_bytes_ = 0;
+    std::size_t peak_original_bytes_ = 0;
     std::size_t uploaded_after_load_ = 0;
     double predicted_seconds_ = 0;
     bool library_ran_ = false;

@@ -4,10 +4,14 @@
 #include <cstring>
 #include <deque>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/integers.h"
+#include "base/mapped_file.h"
 #include "plugin/blocks.h"
+#include "plugin/original_bytes.h"
 #include "plugin/route.h"
 #include "plugin/tensors.h"
 
@@ -15,17 +19,22 @@ namespace npu::plugin {
 
 namespace {
 
+// Smaller tensors are not worth a look for their file.
+constexpr std::size_t smallest_in_file = std::size_t{64} << 10;
+
 // What the buffer knows about one tensor; tensor->extra points here.
 struct Slot {
     std::optional<ResidentTensor> resident;
-    std::vector<std::byte> original;  // bytes as they were set; empty when the resident form gives them back
-    std::size_t received = 0;         // bytes of a tensor that arrives in pieces
+    OriginalBytes original;
+    std::size_t received = 0;  // bytes of a tensor that arrives in pieces
     std::size_t uploads = 0;
 };
 
 struct BufferContext {
     DeviceContext& device;
     std::unique_ptr<WeightMemory> memory;
+    MappedFiles files;
+    std::byte unset{0};      // what bytes that were never set read as
     std::deque<Slot> slots;  // addresses stay valid as it grows; gone before the memory
 };
 
@@ -33,32 +42,39 @@ BufferContext& context_of(ggml_backend_buffer_t buffer) { return *static_cast<Bu
 DeviceContext& context_of(ggml_backend_buffer_type_t type) { return *static_cast<DeviceContext*>(type->context); }
 Slot* slot_of(const ggml_tensor* tensor) { return static_cast<Slot*>(tensor->extra); }
 
-bool contains_nan(const std::uint16_t* halves, std::size_t count) {
-    return std::any_of(halves, halves + count, [](std::uint16_t half) { return (half & 0x7fffU) > 0x7c00U; });
+bool contains_nan(std::span<const std::byte> halves) {
+    for (std::size_t i = 0; i < halves.size(); i += sizeof(std::uint16_t)) {
+        std::uint16_t half = 0;
+        std::memcpy(&half, halves.data() + i, sizeof(half));
+        if ((half & 0x7fffU) > 0x7c00U) {
+            return true;
+        }
+    }
+    return false;
 }
 
 // Whether the resident form of these bytes is them.
-bool is_reversible(const Multiplier& multiplier, const ggml_tensor* tensor, const Slot& slot) {
-    return multiplier.reads_back_fp16() && tensor->type == GGML_TYPE_F16 &&
-           slot.resident->shape().pipeline == gemm::Pipeline::fp16 &&
-           !contains_nan(reinterpret_cast<const std::uint16_t*>(slot.original.data()), slot.original.size() / 2);
+bool is_reversible(const Multiplier& multiplier, const ggml_tensor* tensor, const Slot& slot,
+                   std::span<const std::byte> bytes) {
+    return slot.resident && multiplier.reads_back_fp16() && tensor->type == GGML_TYPE_F16 &&
+           slot.resident->shape().pipeline == gemm::Pipeline::fp16 && !contains_nan(bytes);
 }
 
-// Converts the slot's bytes into device memory. A failure leaves the slot unconverted, which graph_compute reports.
-void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot) {
+// Converts all of a tensor's bytes into device memory. A failure leaves the slot unconverted, which graph_compute reports.
+void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot, std::span<const std::byte> bytes) {
     const gemm::WeightsShape shape = weights_shape(tensor);
     const std::size_t row_bytes = ggml_row_size(tensor->type, tensor->ne[0]);
     const auto read = [&](std::uint32_t row, float* destination) {
-        read_row(tensor, slot.original.data() + row * row_bytes, destination);
+        read_row(tensor, bytes.data() + row * row_bytes, destination);
     };
     gemm::BlockReader read_in_blocks;
     if (const BlockFormat format = block_format(tensor->type)) {
         read_in_blocks = [&, format](std::uint32_t row, gemm::BlockTarget target) {
-            format(slot.original.data() + row * row_bytes, static_cast<std::size_t>(tensor->ne[0]), target);
+            format(bytes.data() + row * row_bytes, static_cast<std::size_t>(tensor->ne[0]), target);
         };
     }
     const Multiplier& multiplier = context.device.multiplier();
-    const std::size_t bytes = multiplier.weight_bytes(shape);
+    const std::size_t resident_bytes = multiplier.weight_bytes(shape);
     const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.memory->base());
     auto converted = context.memory->convert(shape, {read, read_in_blocks}, offset);
     if (!converted) {
@@ -66,12 +82,9 @@ void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot
         return;
     }
     slot.resident = std::move(*converted);
-    context.device.statistics().add_resident(static_cast<std::ptrdiff_t>(bytes));
+    context.device.statistics().add_resident(static_cast<std::ptrdiff_t>(resident_bytes));
     if (slot.uploads++ > 0) {
-        context.device.statistics().count_late_upload(bytes);
-    }
-    if (is_reversible(multiplier, tensor, slot)) {
-        std::vector<std::byte>().swap(slot.original);
+        context.device.statistics().count_late_upload(resident_bytes);
     }
 }
 
@@ -83,17 +96,74 @@ void drop_resident(BufferContext& context, Slot& slot) {
     }
 }
 
-// Bytes of the tensor as they were set.
-std::vector<std::byte> original_bytes(BufferContext& context, const ggml_tensor* tensor, const Slot& slot) {
-    if (slot.original.empty() && slot.resident) {
-        const auto halves = context.device.multiplier().read_back_fp16(*slot.resident);
-        std::vector<std::byte> bytes(halves.size() * sizeof(halves[0]));
-        std::memcpy(bytes.data(), halves.data(), bytes.size());
-        return bytes;
+void keep_original(BufferContext& context, Slot& slot, OriginalBytes original) {
+    auto& statistics = context.device.statistics();
+    statistics.add_originals(static_cast<std::ptrdiff_t>(original.host_bytes()) -
+                             static_cast<std::ptrdiff_t>(slot.original.host_bytes()));
+    slot.original = std::move(original);
+}
+
+// All bytes of a tensor at once, which is how models are loaded: converted from where they lie.
+void set_whole(BufferContext& context, const ggml_tensor* tensor, Slot& slot, std::span<const std::byte> bytes) {
+    drop_resident(context, slot);
+    slot.received = bytes.size();
+    if (is_weight_matrix(tensor, context.device.multiplier())) {
+        make_resident(context, tensor, slot, bytes);
     }
-    std::vector<std::byte> bytes = slot.original;
-    bytes.resize(ggml_nbytes(tensor));  // never set: zeros
-    return bytes;
+    const auto file = bytes.size() >= smallest_in_file ? context.files.behind(bytes) : std::nullopt;
+    OriginalBytes original;
+    if (is_reversible(context.device.multiplier(), tensor, slot, bytes)) {
+        original.forget();
+    } else if (file) {
+        original.keep(*file);
+    } else {
+        original.keep(std::vector<std::byte>(bytes.begin(), bytes.end()));
+    }
+    keep_original(context, slot, std::move(original));
+    if (file) {
+        release_pages(bytes);  // a model larger than half of the memory loads, too
+    }
+}
+
+// Bytes of the tensor as they were set.
+void read_original(BufferContext& context, const ggml_tensor* tensor, const Slot& slot, std::size_t first,
+                   std::span<std::byte> destination) {
+    if (!slot.original.kept() && !slot.resident) {
+        std::fill(destination.begin(), destination.end(), context.unset);
+        return;
+    }
+    if (!slot.original.kept()) {
+        const auto halves = context.device.multiplier().read_back_fp16(*slot.resident);
+        std::memcpy(destination.data(), reinterpret_cast<const std::byte*>(halves.data()) + first, destination.size());
+        return;
+    }
+    if (const auto read = slot.original.read(first, destination); !read) {
+        GGML_LOG_ERROR("ggml-npu: weights %s: %s\n", tensor->name, read.error().message.c_str());
+    }
+}
+
+// Some bytes of a tensor: gathered in host memory until it is whole, and kept there.
+void set_piece(BufferContext& context, const ggml_tensor* tensor, Slot& slot, std::size_t first,
+               std::span<const std::byte> piece) {
+    const std::size_t total = ggml_nbytes(tensor);
+    if (slot.original.in_memory() == nullptr) {
+        std::vector<std::byte> bytes(total);
+        read_original(context, tensor, slot, 0, bytes);
+        OriginalBytes original;
+        original.keep(std::move(bytes));
+        keep_original(context, slot, std::move(original));
+    }
+    drop_resident(context, slot);
+    std::vector<std::byte>& bytes = *slot.original.in_memory();
+    std::memcpy(bytes.data() + first, piece.data(), piece.size());
+    slot.received = std::min(total, slot.received + piece.size());
+    if (slot.received < total || !is_weight_matrix(tensor, context.device.multiplier())) {
+        return;
+    }
+    make_resident(context, tensor, slot, bytes);
+    if (is_reversible(context.device.multiplier(), tensor, slot, bytes)) {
+        keep_original(context, slot, {});
+    }
 }
 
 // The tensor that owns the slot, and where a view of it begins.
@@ -108,6 +178,7 @@ void buffer_free(ggml_backend_buffer_t buffer) {
     BufferContext& context = context_of(buffer);
     for (Slot& slot : context.slots) {
         drop_resident(context, slot);
+        keep_original(context, slot, {});
     }
     delete &context;
 }
@@ -123,32 +194,19 @@ ggml_status buffer_init_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor
 
 void buffer_set_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const void* data, size_t offset,
                        size_t size) {
-    BufferContext& context = context_of(buffer);
     const auto [owner, start] = owner_of(tensor);
-    Slot& slot = *slot_of(owner);
-    const std::size_t total = ggml_nbytes(owner);
-    if (slot.original.size() != total) {
-        slot.original = original_bytes(context, owner, slot);
-        slot.received = slot.resident ? total : 0;
-    }
-    drop_resident(context, slot);
-    std::memcpy(slot.original.data() + start + offset, data, size);
-    slot.received = std::min(total, slot.received + size);
-    if (slot.received == total && is_weight_matrix(owner, context.device.multiplier())) {
-        make_resident(context, owner, slot);
+    const std::span<const std::byte> bytes(static_cast<const std::byte*>(data), size);
+    if (size == ggml_nbytes(owner)) {
+        set_whole(context_of(buffer), owner, *slot_of(owner), bytes);
+    } else {
+        set_piece(context_of(buffer), owner, *slot_of(owner), start + offset, bytes);
     }
 }
 
 void buffer_get_tensor(ggml_backend_buffer_t buffer, const ggml_tensor* tensor, void* data, size_t offset,
                        size_t size) {
     const auto [owner, start] = owner_of(tensor);
-    const Slot& slot = *slot_of(owner);
-    if (!slot.original.empty()) {
-        std::memcpy(data, slot.original.data() + start + offset, size);
-        return;
-    }
-    const auto bytes = original_bytes(context_of(buffer), owner, slot);
-    std::memcpy(data, bytes.data() + start + offset, size);
+    read_original(context_of(buffer), owner, *slot_of(owner), start + offset, {static_cast<std::byte*>(data), size});
 }
 
 void buffer_memset_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, uint8_t value, size_t offset,
@@ -160,9 +218,12 @@ void buffer_memset_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, uin
 void buffer_clear(ggml_backend_buffer_t buffer, uint8_t value) {
     // Only used on fresh buffers, before tensors are set; the kernel has zeroed the memory. Contents are defined by
     // set_tensor, so the device memory itself need not be touched.
-    for (Slot& slot : context_of(buffer).slots) {
-        drop_resident(context_of(buffer), slot);
-        std::fill(slot.original.begin(), slot.original.end(), std::byte{value});
+    BufferContext& context = context_of(buffer);
+    context.unset = std::byte{value};
+    for (Slot& slot : context.slots) {
+        drop_resident(context, slot);
+        keep_original(context, slot, {});
+        slot.received = 0;
     }
 }
 
@@ -191,7 +252,8 @@ ggml_backend_buffer_t type_alloc_buffer(ggml_backend_buffer_type_t type, size_t 
         GGML_LOG_ERROR("ggml-npu: %s\n", memory.error().message.c_str());
         return nullptr;
     }
-    return ggml_backend_buffer_init(type, buffer_interface, new BufferContext{device, std::move(*memory), {}}, size);
+    return ggml_backend_buffer_init(type, buffer_interface, new BufferContext{device, std::move(*memory), {}, {}, {}},
+                                    size);
 }
 
 size_t type_get_alignment(ggml_backend_buffer_type_t) { return weight_alignment; }

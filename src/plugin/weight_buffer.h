@@ -1,8 +1,7 @@
 // NPU_REPACK, the buffer type that holds weights. It is offered to llama.cpp as an *extra* buffer type of the device:
 // the loader probes for each weight which memory suits its operation, and for a matmul that the NPU can do the answer
 // is this one. Writing a tensor converts it once, into the array's order, in memory of the engine. Reading it gives back the
-// bytes that were written: halves that the native engine holds as halves are unpacked, which is exact; everything else is
-// kept as it was written, because a conversion to int8 per channel can not be undone.
+// bytes that were written (original_bytes.h).
 #pragma once
 
 #include "plugin/context.h"

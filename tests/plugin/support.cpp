@@ -1,6 +1,9 @@
 #include "support.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
@@ -8,7 +11,24 @@ namespace plugin_test {
 
 std::string log_text;
 
+namespace {
+
+// Test processes that run side by side write statistics of their own.
+struct OwnStatisticsFile {
+    OwnStatisticsFile() {
+        if (const char* shared = std::getenv("GGML_NPU_STATS")) {
+            path = std::string(shared) + "." + std::to_string(getpid());
+            setenv("GGML_NPU_STATS", path.c_str(), 1);
+        }
+    }
+    ~OwnStatisticsFile() { std::remove(path.c_str()); }
+    std::string path;
+};
+
+}  // namespace
+
 ggml_backend_reg_t plugin_registry() {
+    static const OwnStatisticsFile statistics_file;
     static ggml_backend_reg_t registry = [] {
         ggml_log_set([](ggml_log_level, const char* text, void*) { log_text += text; }, nullptr);
         ggml_backend_load_all_from_path(HOST_LIBRARIES);
