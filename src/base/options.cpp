@@ -24,6 +24,10 @@ constexpr std::array table{
         "the NPU by itself, in fp16 and int8"},
     OptionInfo{"GGML_NPU_RKNN_LIBRARY", OptionType::text, "librknnrt.so", nullptr,
                "path of that library, or a name that the dynamic linker looks for"},
+    OptionInfo{
+        "GGML_NPU_CACHE", OptionType::text, "", nullptr,
+        "folder for converted weights: a model is converted the first time it is loaded, and read from there later; "
+        "it takes as much room as the weights take in NPU memory (native engine)"},
     OptionInfo{"GGML_NPU_STATS", OptionType::text, "", nullptr,
                "file that receives statistics as JSON when the device closes"},
     OptionInfo{"GGML_NPU_LOG", OptionType::choice, "none", "none|ops",
@@ -185,6 +189,7 @@ Result<Options> parse_options(OptionLookup lookup) {
     parsed.rotate = reader.choice("GGML_NPU_ROTATE");
     parsed.min_batch = reader.integer("GGML_NPU_MIN_BATCH");
     parsed.reduce = reader.choice("GGML_NPU_REDUCE");
+    parsed.cache = reader.text("GGML_NPU_CACHE");
     parsed.without = reader.text("GGML_NPU_WITHOUT");
     parsed.overlap = reader.choice("GGML_NPU_OVERLAP");
     parsed.claim = reader.choice("GGML_NPU_CLAIM");

@@ -48,6 +48,7 @@ struct Options {
     std::string device;              // GGML_NPU_DEVICE: auto | simulated | simulated-rocket | path of a node
     std::string engine;              // GGML_NPU_ENGINE: native | rknn
     std::string rknn_library;        // GGML_NPU_RKNN_LIBRARY: empty = librknnrt.so
+    std::string cache;               // GGML_NPU_CACHE: empty = none
     std::string stats_path;          // GGML_NPU_STATS
     std::string log;                 // GGML_NPU_LOG: none | ops
     bool profile = false;            // GGML_NPU_PROFILE

@@ -188,30 +188,33 @@ std::size_t resident_bytes(const WeightsShape& shape, const rockchip::ChipProfil
     return align_up<std::size_t>(most, 64);
 }
 
-Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowReader& read_row, DeviceSpan span,
-                                        const rockchip::ChipProfile& chip, const BlockReader& read_blocks,
-                                        const Team& team) {
-    const auto parts = static_cast<std::uint32_t>(span.buffers.size());
-    const std::size_t needed = resident_bytes(shape, chip, parts);
+Result<ResidentWeights> place_weights(const WeightsShape& shape, DeviceSpan span, const rockchip::ChipProfile& chip) {
+    const std::size_t needed = resident_bytes(shape, chip, static_cast<std::uint32_t>(span.buffers.size()));
     if (needed == 0 || span.bytes < needed) {
         return make_error(ErrorCode::invalid_argument,
                           "weights of %u x %u (%s) need %zu bytes of device memory; %zu were given", shape.n, shape.k,
                           pipeline_name(shape.pipeline), needed, span.bytes);
     }
-    const Precision precision = info(shape.pipeline).input;
-    const std::vector<compile::KTile> ranges = k_tiles(shape, chip);
+    span.bytes = needed;
+    std::vector<compile::KTile> ranges = k_tiles(shape, chip);
     const std::size_t scales_per_row = info(shape.pipeline).scale_per_tile ? ranges.size() : 1;
-    ResidentWeights weights{shape, std::move(span), std::vector<float>(shape.n * scales_per_row), ranges};
+    return ResidentWeights{shape, std::move(span), std::vector<float>(shape.n * scales_per_row), std::move(ranges)};
+}
 
+Result<void> convert_weights(ResidentWeights& weights, const RowReader& read_row, const BlockReader& read_blocks,
+                             const Team& team) {
+    const WeightsShape& shape = weights.shape;
+    const Precision precision = info(shape.pipeline).input;
     // One kernel group at a time: its rows are quantised and packed into every K tile.
     const std::uint32_t group = rockchip::info(precision).kernels_per_group;
     // A cache line longer than a row: rows a power of two apart would all want the same few places of the nearest cache.
     const std::size_t stride = compile::packed_bytes(precision, compile::padded_channels(precision, shape.k)) + 64;
-    for (const Slice& slice : slices(shape, parts)) {
-        const std::vector<Tile> tiles = tiles_of(ranges, precision, slice.count);
-        std::byte* base = weights.span.buffers[slice.index]->data() + weights.span.offset;
+    for (const Slice& slice : slices(shape, static_cast<std::uint32_t>(weights.span.buffers.size()))) {
+        const std::vector<Tile> tiles = tiles_of(weights.k_tiles, precision, slice.count);
+        device::Buffer& buffer = *weights.span.buffers[slice.index];
+        std::byte* base = buffer.data() + weights.span.offset;
         team([&](unsigned index, unsigned threads) {
-            RowConverter rows(shape, ranges, read_row, read_blocks);
+            RowConverter rows(shape, weights.k_tiles, read_row, read_blocks);
             std::vector<std::byte> quantised(group * stride);
             for (std::uint32_t first = index * group; first < slice.count; first += threads * group) {
                 const std::uint32_t count = std::min(group, slice.count - first);
@@ -226,8 +229,16 @@ Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowRead
                 }
             }
         });
-        NPU_TRY(weights.span.buffers[slice.index]->to_device(weights.span.offset, needed));
+        NPU_TRY(buffer.to_device(weights.span.offset, weights.span.bytes));
     }
+    return {};
+}
+
+Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowReader& read_row, DeviceSpan span,
+                                        const rockchip::ChipProfile& chip, const BlockReader& read_blocks,
+                                        const Team& team) {
+    NPU_ASSIGN(ResidentWeights weights, place_weights(shape, std::move(span), chip));
+    NPU_TRY(convert_weights(weights, read_row, read_blocks, team));
     return weights;
 }
 

@@ -70,9 +70,16 @@ struct ResidentWeights {
 // Delivers the K floats of one output channel.
 using RowReader = std::function<void(std::uint32_t row, float* destination)>;
 
-// Converts and writes the weights into `span` (at least resident_bytes long) and hands it to the device. Where `read_blocks`
+// Weights that lie in `span` (at least resident_bytes long), with nothing written yet.
+Result<ResidentWeights> place_weights(const WeightsShape& shape, DeviceSpan span, const rockchip::ChipProfile& chip);
+
+// Converts the weights into the place they have and hands it to the device. Where `read_blocks`
 // is given it must deliver the same values as read_row; it is preferred where that is faster and the bits are the same: for
 // pipelines of 8 and 4 bits without rotation. The threads of the team share the output channels and call both readers at once.
+Result<void> convert_weights(ResidentWeights& weights, const RowReader& read_row, const BlockReader& read_blocks = {},
+                             const Team& team = work_alone);
+
+// Both at once.
 Result<ResidentWeights> prepare_weights(const WeightsShape& shape, const RowReader& read_row, DeviceSpan span,
                                         const rockchip::ChipProfile& chip, const BlockReader& read_blocks = {},
                                         const Team& team = work_alone);

@@ -90,7 +90,12 @@ Result<std::unique_ptr<Multiplier>> open_native_multiplier(const Options& chosen
     engine.team = work_in_team;
     engine.overlap = chosen.overlap == "auto" ? !device->info().simulated : chosen.overlap == "1";
     engine.programs.check_programs = chosen.check_programs;
-    return make_native_multiplier(std::move(simulated_kernel), std::move(device), engine, statistics);
+    std::unique_ptr<gemm::PackCache> cache;
+    if (!chosen.cache.empty()) {
+        cache = std::make_unique<gemm::PackCache>(
+            chosen.cache, [](const std::string& text) { GGML_LOG_WARN("ggml-npu: %s\n", text.c_str()); });
+    }
+    return make_native_multiplier(std::move(simulated_kernel), std::move(device), engine, std::move(cache), statistics);
 }
 
 }  // namespace

@@ -35,10 +35,13 @@ struct ResidentTensor {
     }
 };
 
-// Rows of a tensor: as floats, and as blocks of whole numbers where its type has them (gemm/block_rows.h).
+// Rows of a tensor: as floats, and as blocks of whole numbers where its type has them (gemm/block_rows.h). And what they are
+// read from, the tensor's bytes, with the name of their type.
 struct WeightSource {
     gemm::RowReader rows;
     gemm::BlockReader blocks;
+    std::span<const std::byte> bytes;
+    const char* type = "";
 };
 
 // Where the weights of one ggml buffer live.

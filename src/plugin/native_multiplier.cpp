@@ -6,6 +6,7 @@
 #include "base/integers.h"
 #include "gemm/cpu_path.h"
 #include "gemm/crossover.h"
+#include "gemm/pack_cache.h"
 #include "plugin/host_team.h"
 
 namespace npu::plugin {
@@ -29,8 +30,12 @@ std::vector<gemm::Product> natives(std::span<const TensorProduct> products) {
 class NativeMemory final : public WeightMemory {
   public:
     NativeMemory(std::vector<std::unique_ptr<device::Buffer>> buffers, std::uint32_t first_space,
-                 const rockchip::ChipProfile& chip)
-        : buffers_(std::move(buffers)), first_space_(first_space), chip_(chip) {}
+                 const rockchip::ChipProfile& chip, const gemm::PackCache* cache, Statistics& statistics)
+        : buffers_(std::move(buffers)),
+          first_space_(first_space),
+          chip_(chip),
+          cache_(cache),
+          statistics_(statistics) {}
 
     [[nodiscard]] std::byte* base() const override { return buffers_.front()->data(); }
 
@@ -41,8 +46,18 @@ class NativeMemory final : public WeightMemory {
         for (const auto& buffer : buffers_) {
             span.buffers.push_back(buffer.get());
         }
-        NPU_ASSIGN(gemm::ResidentWeights weights,
-                   gemm::prepare_weights(shape, source.rows, std::move(span), chip_, source.blocks, work_with_all));
+        NPU_ASSIGN(gemm::ResidentWeights weights, gemm::place_weights(shape, std::move(span), chip_));
+        if (cache_ == nullptr) {
+            NPU_TRY(gemm::convert_weights(weights, source.rows, source.blocks, work_with_all));
+            return ResidentTensor{std::move(weights)};
+        }
+        const gemm::PackKey key = gemm::pack_key(shape, source.type, source.bytes, chip_, parts);
+        NPU_ASSIGN(const bool found, cache_->load(key, weights));
+        if (!found) {
+            NPU_TRY(gemm::convert_weights(weights, source.rows, source.blocks, work_with_all));
+            cache_->store(key, weights);
+        }
+        statistics_.count_cached(found);
         return ResidentTensor{std::move(weights)};
     }
 
@@ -50,14 +65,17 @@ class NativeMemory final : public WeightMemory {
     std::vector<std::unique_ptr<device::Buffer>> buffers_;  // one per slice of a tensor
     std::uint32_t first_space_;
     const rockchip::ChipProfile& chip_;
+    const gemm::PackCache* cache_;  // nullptr: none
+    Statistics& statistics_;
 };
 
 class NativeMultiplier final : public Multiplier {
   public:
     NativeMultiplier(std::unique_ptr<uapi::Syscalls> simulated_kernel, std::unique_ptr<device::Device> device,
-                     const gemm::EngineOptions& options, Statistics& statistics)
+                     const gemm::EngineOptions& options, std::unique_ptr<gemm::PackCache> cache, Statistics& statistics)
         : simulated_kernel_(std::move(simulated_kernel)),
           device_(std::move(device)),
+          cache_(std::move(cache)),
           engine_(*device_, options),
           programs_(options.programs),
           statistics_(statistics) {}
@@ -130,11 +148,12 @@ class NativeMultiplier final : public Multiplier {
             buffers.push_back(std::move(buffer));
         }
         return std::unique_ptr<WeightMemory>(
-            std::make_unique<NativeMemory>(std::move(buffers), first_space, engine_.chip()));
+            std::make_unique<NativeMemory>(std::move(buffers), first_space, engine_.chip(), cache_.get(), statistics_));
     }
 
     std::unique_ptr<uapi::Syscalls> simulated_kernel_;  // outlives the device
     std::unique_ptr<device::Device> device_;
+    std::unique_ptr<gemm::PackCache> cache_;
     gemm::Engine engine_;
     gemm::ProgramOptions programs_;
     std::mutex crossover_mutex_;
@@ -146,8 +165,10 @@ class NativeMultiplier final : public Multiplier {
 
 std::unique_ptr<Multiplier> make_native_multiplier(std::unique_ptr<uapi::Syscalls> simulated_kernel,
                                                    std::unique_ptr<device::Device> device,
-                                                   const gemm::EngineOptions& options, Statistics& statistics) {
-    return std::make_unique<NativeMultiplier>(std::move(simulated_kernel), std::move(device), options, statistics);
+                                                   const gemm::EngineOptions& options,
+                                                   std::unique_ptr<gemm::PackCache> cache, Statistics& statistics) {
+    return std::make_unique<NativeMultiplier>(std::move(simulated_kernel), std::move(device), options, std::move(cache),
+                                              statistics);
 }
 
 }  // namespace npu::plugin

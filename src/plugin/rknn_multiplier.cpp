@@ -174,6 +174,12 @@ Result<void> check_options(const Options& options) {
                           "GGML_NPU_ENGINE=native",
                           options.without.c_str());
     }
+    if (!options.cache.empty()) {
+        return make_error(ErrorCode::invalid_argument,
+                          "GGML_NPU_CACHE=%s keeps weights in the order of the plugin's own programs, which "
+                          "GGML_NPU_ENGINE=rknn does not use: unset it, or use GGML_NPU_ENGINE=native",
+                          options.cache.c_str());
+    }
     return {};
 }
 

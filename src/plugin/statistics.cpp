@@ -32,6 +32,11 @@ void Statistics::count_library_runs(std::size_t runs) {
     library_ran_ = true;
 }
 
+void Statistics::count_cached(bool found) {
+    const std::lock_guard lock(mutex_);
+    (found ? from_cache_ : not_in_cache_) += 1;
+}
+
 void Statistics::count_late_upload(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     uploaded_after_load_ += bytes;
@@ -66,6 +71,8 @@ std::string Statistics::to_json(const std::string& device) const {
         {"address_space_switches", space_switches_},
         {"weight_bytes_resident", peak_resident_bytes_},
         {"weight_bytes_kept_in_host_memory", peak_original_bytes_},
+        {"weights_from_cache", from_cache_},
+        {"weights_not_in_cache", not_in_cache_},
         {"weight_bytes_uploaded_after_load", uploaded_after_load_},
         {"predicted_seconds", library_ran_ ? unknown : nlohmann::ordered_json(predicted_seconds_)},
     };

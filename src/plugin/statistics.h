@@ -24,6 +24,8 @@ class Statistics {
     // Runs of contexts of librknnrt, each of which is a submission. It tells neither tasks nor what the timing model needs:
     // after this both are reported as unknown.
     void count_library_runs(std::size_t runs);
+    // A weight matrix that was looked for in the cache of converted weights (GGML_NPU_CACHE).
+    void count_cached(bool found);
     // Weights written to the device other than by loading them: host matrices uploaded for one multiplication, and
     // resident weights that are written a second time.
     void count_late_upload(std::size_t bytes);
@@ -45,6 +47,8 @@ class Statistics {
     std::size_t submissions_ = 0;
     std::size_t tasks_ = 0;
     std::size_t space_switches_ = 0;
+    std::size_t from_cache_ = 0;
+    std::size_t not_in_cache_ = 0;
     std::size_t resident_bytes_ = 0;
     std::size_t peak_resident_bytes_ = 0;
     std::size_t original_bytes_ = 0;

@@ -76,7 +76,8 @@ void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot
     const Multiplier& multiplier = context.device.multiplier();
     const std::size_t resident_bytes = multiplier.weight_bytes(shape);
     const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.memory->base());
-    auto converted = context.memory->convert(shape, {read, read_in_blocks}, offset);
+    auto converted =
+        context.memory->convert(shape, {read, read_in_blocks, bytes, ggml_type_name(tensor->type)}, offset);
     if (!converted) {
         GGML_LOG_ERROR("ggml-npu: weights %s: %s\n", tensor->name, converted.error().message.c_str());
         return;
