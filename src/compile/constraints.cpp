@@ -52,4 +52,14 @@ Result<void> take_away(std::string_view names, PlanOptions& options) {
     return {};
 }
 
+rockchip::ChipProfile with_limits_of_k(rockchip::ChipProfile chip, const PlanOptions& options) {
+    if (!options.limit_k) {
+        chip.max_k = chip.max_bytes_per_kernel * 2;  // of 4 bits each; max_bytes_per_kernel limits the wider formats
+    }
+    if (!options.avoid_k_hazard) {
+        chip.hazard_k_low = chip.hazard_k_high = 0;
+    }
+    return chip;
+}
+
 }  // namespace npu::compile

@@ -23,4 +23,8 @@ std::span<const Constraint> constraints();
 // all that there are.
 Result<void> take_away(std::string_view names, PlanOptions& options);
 
+// The chip as it is when these options do not limit K: how K is cut is decided from the chip alone, so that weights lie the
+// same for every plan (gemm/weights.h). Whoever opens a device with this profile has plans, programs and their checker agree.
+rockchip::ChipProfile with_limits_of_k(rockchip::ChipProfile chip, const PlanOptions& options);
+
 }  // namespace npu::compile

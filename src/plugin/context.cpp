@@ -49,9 +49,19 @@ std::optional<Node> find_node(const std::string& device) {
     return std::nullopt;
 }
 
+// What the device is told that it is: of this board, or simulated, less what the user has taken away.
+Result<const rockchip::ChipProfile*> chip_for(bool simulated, const compile::PlanOptions& without) {
+    const rockchip::ChipProfile* chip = &rockchip::rk3588();
+    if (!simulated) {
+        NPU_ASSIGN(chip, device::board_chip());
+    }
+    static const rockchip::ChipProfile changed = compile::with_limits_of_k(*chip, without);  // options never change
+    return without.limit_k && without.avoid_k_hazard ? chip : &changed;
+}
+
 Result<std::unique_ptr<device::Device>> open_node(uapi::Syscalls& calls, const Node& node, bool simulated,
-                                                  std::size_t memory_limit) {
-    const rockchip::ChipProfile* chip = simulated ? &rockchip::rk3588() : nullptr;
+                                                  std::size_t memory_limit, const compile::PlanOptions& without) {
+    NPU_ASSIGN(const rockchip::ChipProfile* chip, chip_for(simulated, without));
     if (node.driver == sim::Driver::rocket) {
         return device::open_rocket(calls, node.path,
                                    {.simulated = simulated, .memory_limit = memory_limit, .chip = chip});
@@ -63,8 +73,8 @@ Result<std::unique_ptr<Multiplier>> open_native_multiplier(const Options& chosen
     std::unique_ptr<uapi::Syscalls> simulated_kernel;
     std::unique_ptr<device::Device> device;
     gemm::EngineOptions engine;
-    compile::PlanOptions any;
-    NPU_TRY(compile::take_away(chosen.without, any));  // a wrong name is an error now, not at the first matmul
+    compile::PlanOptions without;
+    NPU_TRY(compile::take_away(chosen.without, without));  // a wrong name is an error now, not at the first matmul
     engine.programs.without = chosen.without;
     NPU_ASSIGN(engine.programs.reduce, compile::reduce_named(chosen.reduce));
     if (chosen.reduce == "auto" && chosen.overlap != "0") {
@@ -72,7 +82,7 @@ Result<std::unique_ptr<Multiplier>> open_native_multiplier(const Options& chosen
             compile::Reduce::host;  // it reads while the next job runs; a simulated board does as one would
     }
     if (const auto node = find_node(chosen.device)) {
-        NPU_ASSIGN(device, open_node(uapi::libc_syscalls(), *node, false, 0));
+        NPU_ASSIGN(device, open_node(uapi::libc_syscalls(), *node, false, 0, without));
     } else {
         if (chosen.device == "auto" && device::board_chip()) {
             log(LogLevel::warning,
@@ -83,7 +93,7 @@ Result<std::unique_ptr<Multiplier>> open_native_multiplier(const Options& chosen
         const sim::Driver driver = chosen.device == "simulated-rocket" ? sim::Driver::rocket : sim::Driver::rknpu;
         simulated_kernel = make_kernel(chosen, driver);
         NPU_ASSIGN(device, open_node(*simulated_kernel, {driver, sim::usual_path(driver)}, true,
-                                     static_cast<std::size_t>(chosen.memory_mib) << 20));
+                                     static_cast<std::size_t>(chosen.memory_mib) << 20, without));
     }
     engine.programs.cores = static_cast<std::uint32_t>(chosen.cores);
     engine.deadline = std::chrono::milliseconds(chosen.timeout_ms);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compile/constraints.h"
 #include "compile/support.h"
 
 namespace npu::compile {
@@ -44,6 +45,24 @@ TEST(Search, reuse_is_worth_something_where_it_is_allowed) {
     const PlanOptions reusing{.cores = 1, .weight_reuse = true, .data_reuse = true};
     EXPECT_LT(best_plan(shape, rk3588(), reusing, nominal())->seconds,
               best_plan(shape, rk3588(), one, nominal())->seconds);
+}
+
+TEST(Search, limits_of_k_that_are_taken_away_no_longer_cut_it) {
+    const auto longest = [](std::uint32_t k, const char* without) {
+        PlanOptions options;
+        EXPECT_TRUE(take_away(without, options));
+        const auto chip = with_limits_of_k(rk3588(), options);
+        const auto tiles = k_tiles(k, Precision::int8, chip, options);
+        // Plans with the default options agree: the chip itself no longer says so.
+        EXPECT_EQ(tiles, k_tiles(k, Precision::int8, chip, {.limit_k = options.limit_k}));
+        const std::uint32_t searched = best_max_k(1024, k, Precision::int8, Precision::int32, chip);
+        EXPECT_TRUE(best_plan({4, 1024, k, Precision::int8, Precision::int32}, chip, {.max_k = searched}, nominal()));
+        return std::ranges::max(tiles, {}, &KTile::k).k;
+    };
+    EXPECT_LE(longest(3840, ""), 3072U);
+    EXPECT_EQ(longest(3840, "k-hazard"), 3840U);
+    EXPECT_LE(longest(9216, ""), 8192U);
+    EXPECT_EQ(longest(9216, "k-limit"), 9216U);
 }
 
 TEST(Search, how_k_is_cut_beats_every_single_alternative_for_a_long_prompt) {
