@@ -83,7 +83,8 @@ bool supports_op(ggml_backend_dev_t device, const ggml_tensor* op) {
         if (reads_npu_weights(op)) {
             return false;
         }
-        if (is_loader_probe(weights) && is_weight_matrix(weights, multiplier) && route == Route::transient) {
+        const bool would_be_resident = op->op == GGML_OP_MUL_MAT_ID || route == Route::transient;
+        if (is_loader_probe(weights) && is_weight_matrix(weights, multiplier) && would_be_resident) {
             return false;  // not here: the loader's next question will be about our own buffer type
         }
         return route == Route::transient || (whole_graphs && cpu_supports(op));

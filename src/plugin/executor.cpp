@@ -58,10 +58,12 @@ ggml_status Executor::compute(ggml_cgraph* graph) {
             }
             continue;
         }
-        const auto done = step.kind == Step::Kind::npu ? multiply(step.group) : multiply_transient(step.nodes.front());
-        if (!done) {
+        if (const auto done = run(step); !done) {
             return failed(done.error());
         }
+    }
+    if (const auto done = schedule.stand_in_results(); !done) {
+        return failed(done.error());
     }
     count(schedule);
     return GGML_STATUS_SUCCESS;
@@ -107,6 +109,21 @@ void Executor::count(const Schedule& schedule) {
             "ggml-npu: matmuls go to the NPU from %u rows on (largest weights) to %u (smallest), by predicted time: "
             "for fewer, a job costs more than the CPU takes, which has the same weights (GGML_NPU_MIN_BATCH)\n",
             schedule.smallest_threshold(), schedule.largest_threshold());
+    }
+}
+
+Result<void> Executor::run(const Step& step) {
+    switch (step.kind) {
+        case Step::Kind::npu: return multiply(step.group);
+        case Step::Kind::experts: {
+            NPU_ASSIGN(const ExpertCounts counts, step.experts->multiply());
+            context_.statistics().count_npu_matmuls(counts.npu);
+            if (counts.cpu != 0) {
+                context_.statistics().count_cpu_matmuls("so few rows of an expert are faster on the CPU", counts.cpu);
+            }
+            return {};
+        }
+        default: return multiply_transient(step.nodes.front());
     }
 }
 

@@ -37,6 +37,7 @@ class Executor {
     Schedule& schedule_for(const ggml_cgraph* graph);
     ggml_status compute_on_cpu(ggml_cgraph* graph, const Step& step);
     void count(const Schedule& schedule);
+    Result<void> run(const Step& step);  // not one of the host's
     Result<void> multiply(const MatmulGroup& group);
     Result<void> multiply_transient(const ggml_tensor* node);
     const float* float_rows(const ggml_tensor* tensor, std::int64_t i2, std::int64_t i3);

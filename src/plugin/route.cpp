@@ -77,22 +77,23 @@ gemm::WeightsShape weights_shape(const ggml_tensor* weights) {
 bool is_weight_matrix(const ggml_tensor* tensor, const Multiplier& multiplier) {
     const auto pipeline = pipeline_for(tensor);
     return pipeline && multiplier.has(*pipeline) && tensor->ne[0] > 0 && tensor->ne[1] >= smallest_resident_kernels &&
-           tensor->ne[2] == 1 && tensor->ne[3] == 1 && ggml_is_contiguous(tensor);
+           tensor->ne[2] >= 1 && tensor->ne[3] == 1 && ggml_is_contiguous(tensor);
 }
 
 Decision route_matmul(const ggml_tensor* node, const Multiplier& multiplier) {
     const auto cpu = [](const char* reason) { return Decision{Route::cpu, reason}; };
-    if (node->op == GGML_OP_MUL_MAT_ID) {
-        return cpu("matmul with expert selection has no NPU path yet");
-    }
     const ggml_tensor* weights = node->src[0];
     const ggml_tensor* activations = node->src[1];
-    for (int i = 2; i < GGML_MAX_SRC; ++i) {
+    const bool selects = node->op == GGML_OP_MUL_MAT_ID;
+    for (int i = selects ? 3 : 2; i < GGML_MAX_SRC; ++i) {
         if (node->src[i] != nullptr) {
             return cpu("unknown additional operand");
         }
     }
     if (node->type != GGML_TYPE_F32 || !is_host_float(activations->type)) {
+        return cpu("activation type has no NPU path");
+    }
+    if (selects && (activations->type != GGML_TYPE_F32 || node->src[2]->type != GGML_TYPE_I32)) {
         return cpu("activation type has no NPU path");
     }
     if (activations->nb[0] != ggml_type_size(activations->type)) {
@@ -111,13 +112,12 @@ Decision route_matmul(const ggml_tensor* node, const Multiplier& multiplier) {
     if (!precision_allowed(node, *pipeline)) {
         return cpu("the graph asks for more precise activations");
     }
-    if (const ResidentTensor* resident = resident_tensor(weights); resident != nullptr) {
-        return {Route::resident, ""};
-    }
     if (weights->buffer != nullptr && is_weight_buffer(weights->buffer)) {
-        // Not uploaded yet (the loader is asking), or a view into a weight, which has no address of its own.
-        return weights->view_src == nullptr && is_weight_matrix(weights, multiplier) ? Decision{Route::resident, ""}
-                                                                                     : cpu("a view of NPU weights");
+        // Uploaded, or not yet (the loader is asking). A view into a weight has no address of its own.
+        if (weights->view_src != nullptr || !is_weight_matrix(weights, multiplier)) {
+            return cpu("a view of NPU weights");
+        }
+        return selects || weights->ne[2] == 1 ? Decision{Route::resident, ""} : cpu("a stack of NPU weights");
     }
     if (weights->op != GGML_OP_NONE || weights->view_src != nullptr) {
         return cpu("both operands are computed at run time (attention)");
@@ -126,7 +126,7 @@ Decision route_matmul(const ggml_tensor* node, const Multiplier& multiplier) {
         ggml_backend_buffer_get_usage(weights->buffer) == GGML_BACKEND_BUFFER_USAGE_WEIGHTS) {
         return cpu("the weights were kept in host memory (-ngl, -ot, or too small a matrix)");
     }
-    return {Route::transient, ""};
+    return selects ? cpu("experts in host memory") : Decision{Route::transient, ""};
 }
 
 }  // namespace npu::plugin

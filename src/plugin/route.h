@@ -29,10 +29,11 @@ Decision route_matmul(const ggml_tensor* node, const Multiplier& multiplier);
 // Pipeline for weights of this type and shape, or nothing when the NPU has none for the type. Depends on GGML_NPU_PRECISION.
 std::optional<gemm::Pipeline> pipeline_for(const ggml_tensor* weights);
 
-// How a weight matrix of a type that has a pipeline lies on the device.
+// How a weight matrix (each one of a stack) of a type that has a pipeline lies on the device.
 gemm::WeightsShape weights_shape(const ggml_tensor* weights);
 
-// Whether a tensor of this type and shape can live in the NPU's weight buffers as a matmul operand.
+// Whether a tensor of this type and shape can live in the NPU's weight buffers as a matmul operand: a matrix, or one of each
+// expert.
 bool is_weight_matrix(const ggml_tensor* tensor, const Multiplier& multiplier);
 
 }  // namespace npu::plugin

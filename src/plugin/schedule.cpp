@@ -13,35 +13,14 @@ namespace npu::plugin {
 
 namespace {
 
-bool is_work(const ggml_tensor* node) { return !is_view(node) && is_computed(node) && !ggml_is_empty(node); }
-
 // Rows of floats one after another, which every thread can read as they are.
 bool has_plain_rows(const ggml_tensor* tensor) {
     return tensor->type == GGML_TYPE_F32 && tensor->nb[1] == static_cast<std::size_t>(tensor->ne[0]) * sizeof(float);
 }
 
-// The matmul at `first` and those behind it that share its activations and its way of multiplying; `last` is the last one.
-MatmulGroup group_at(const ggml_cgraph* graph, int first, const Multiplier& multiplier, int& last) {
-    MatmulGroup group{graph->nodes[first]};
-    last = first;
-    const gemm::WeightsShape shape = weights_shape(graph->nodes[first]->src[0]);
-    for (int i = first + 1; i < graph->n_nodes; ++i) {
-        const ggml_tensor* node = graph->nodes[i];
-        if (is_view(node)) {
-            continue;
-        }
-        if (!is_matmul(node) || !is_work(node) || node->src[1] != graph->nodes[first]->src[1] ||
-            route_matmul(node, multiplier).route != Route::resident) {
-            break;
-        }
-        const gemm::WeightsShape other = weights_shape(node->src[0]);
-        if (other.pipeline != shape.pipeline || other.rotated != shape.rotated) {
-            break;
-        }
-        group.push_back(node);
-        last = i;
-    }
-    return group;
+const char* too_few_rows() {
+    return options() && options()->min_batch != 0 ? "fewer rows than GGML_NPU_MIN_BATCH"
+                                                  : "so few rows are predicted to be faster on the CPU";
 }
 
 // GGML_NPU_LOG=ops: one line for each matmul of a new graph.
@@ -49,7 +28,7 @@ void say(const ggml_tensor* node, const char* where, const char* why) {
     if (options() && options()->log == "ops") {
         const ggml_tensor* weights = node->src[0];
         GGML_LOG_INFO("ggml-npu: %s: %s %lld x %lld -> %lld, %s: %s%s%s\n", node->name, ggml_op_name(node->op),
-                      static_cast<long long>(node->src[1]->ne[1]), static_cast<long long>(weights->ne[0]),
+                      static_cast<long long>(ggml_nrows(node)), static_cast<long long>(weights->ne[0]),
                       static_cast<long long>(weights->ne[1]), ggml_type_name(weights->type), where,
                       *why == '\0' ? "" : ": ", why);
     }
@@ -57,35 +36,11 @@ void say(const ggml_tensor* node, const char* where, const char* why) {
 
 }  // namespace
 
-Result<std::vector<TensorProduct>> products_of(const MatmulGroup& group) {
-    std::vector<TensorProduct> products;
-    for (const ggml_tensor* node : group) {
-        const ResidentTensor* weights = resident_tensor(node->src[0]);
-        if (weights == nullptr) {
-            return make_error(ErrorCode::invalid_argument, "the weights %s were never written to the NPU",
-                              node->src[0]->name);
-        }
-        products.push_back({weights, plane_of(node, 0, 0)});
-    }
-    return products;
-}
-
-gemm::TargetView plane_of(const ggml_tensor* node, std::int64_t i2, std::int64_t i3) {
-    return {reinterpret_cast<float*>(static_cast<std::byte*>(node->data) + i2 * node->nb[2] + i3 * node->nb[3]),
-            static_cast<std::size_t>(node->ne[0])};
-}
-
 // --- a group on the CPU -------------------------------------------------------------------------------------------
 
 Result<void> HostGroup::refresh() {
     NPU_ASSIGN(products_, products_of(group_));
-    stand_in_ = *group_.front();
-    stand_in_.op = GGML_OP_CUSTOM;
-    std::fill(std::begin(stand_in_.src), std::end(stand_in_.src), nullptr);
-    stand_in_.src[0] = group_.front()->src[1];
-    const ggml_custom_op_params parameters{compute_share, GGML_N_TASKS_MAX, this};
-    static_assert(sizeof(parameters) <= sizeof(stand_in_.op_params));
-    std::memcpy(stand_in_.op_params, &parameters, sizeof(parameters));
+    stand_in_ = make_stand_in(group_.front(), compute_share, this);
     return {};
 }
 
@@ -127,9 +82,17 @@ Schedule::Schedule(const ggml_cgraph* graph, Multiplier& multiplier) : multiplie
             case Route::transient:
                 ++npu_matmuls_;
                 say(node, "NPU", "weights uploaded for the call");
-                steps_.push_back({Step::Kind::transient, {node}, {}});
+                steps_.push_back({Step::Kind::transient, {node}, {}, nullptr});
                 break;
-            case Route::resident: add_group(group_at(graph, i, multiplier, i)); break;
+            case Route::resident: {
+                MatmulGroup group = group_at(graph, i, multiplier, i);
+                if (node->op == GGML_OP_MUL_MAT_ID) {
+                    add_experts(std::move(group));
+                } else {
+                    add_group(std::move(group));
+                }
+                break;
+            }
         }
     }
     std::erase_if(steps_, [](const Step& step) {
@@ -139,7 +102,7 @@ Schedule::Schedule(const ggml_cgraph* graph, Multiplier& multiplier) : multiplie
 
 void Schedule::add_to_range(ggml_tensor* node) {
     if (steps_.empty() || steps_.back().kind != Step::Kind::host) {
-        steps_.push_back({Step::Kind::host, {}, {}});
+        steps_.push_back({Step::Kind::host, {}, {}, nullptr});
     }
     steps_.back().nodes.push_back(node);
 }
@@ -154,7 +117,7 @@ void Schedule::add_group(MatmulGroup group) {
     }
     if (reason == nullptr) {
         npu_matmuls_ += group.size();
-        steps_.push_back({Step::Kind::npu, {}, std::move(group)});
+        steps_.push_back({Step::Kind::npu, {}, std::move(group), nullptr});
         return;
     }
     cpu_matmuls_[reason] += group.size();
@@ -163,15 +126,32 @@ void Schedule::add_group(MatmulGroup group) {
     add_to_range(host.stand_in());
 }
 
-// Why the CPU multiplies so few rows, from the same weights; nullptr: the NPU does.
-const char* Schedule::reason_for_cpu(const MatmulGroup& group) {
-    const ggml_tensor* activations = group.front()->src[1];
-    if (!multiplier_.runs_on_cpu(weights_shape(group.front()->src[0]).pipeline) || !has_plain_rows(activations)) {
-        return nullptr;
+// An expert gets at most one row of every token.
+void Schedule::add_experts(MatmulGroup group) {
+    const bool cpu_can = multiplier_.runs_on_cpu(weights_shape(group.front()->src[0]).pipeline);
+    const std::uint32_t fewest = cpu_can ? fewest_rows(group) : 0;
+    const bool on_cpu = group.front()->ne[2] < fewest;
+    for (const ggml_tensor* node : group) {
+        say(node, on_cpu ? "CPU, from the weights in NPU memory" : "NPU",
+            on_cpu    ? too_few_rows()
+            : cpu_can ? "experts of few rows on the CPU, from the same weights"
+                      : "");
     }
-    const std::int64_t least = options() ? options()->min_batch : 1;
-    if (least != 0) {
-        return activations->ne[1] < least ? "fewer rows than GGML_NPU_MIN_BATCH" : nullptr;
+    ExpertGroup& experts = expert_groups_.emplace_back(multiplier_, group, fewest);
+    if (on_cpu) {
+        const auto rows = static_cast<std::size_t>(group.front()->ne[1] * group.front()->ne[2]);
+        cpu_matmuls_[too_few_rows()] += group.size() * rows;
+        *experts.stand_in() = *group.front();  // until the first refresh
+        add_to_range(experts.stand_in());
+    } else {
+        steps_.push_back({Step::Kind::experts, {}, {}, &experts});
+    }
+}
+
+// From how many rows on the NPU multiplies a group that the CPU could multiply, too.
+std::uint32_t Schedule::fewest_rows(const MatmulGroup& group) {
+    if (const std::int64_t least = options() ? options()->min_batch : 1; least != 0) {
+        return static_cast<std::uint32_t>(least);
     }
     std::vector<gemm::WeightsShape> shapes;
     std::ranges::transform(group, std::back_inserter(shapes),
@@ -179,12 +159,31 @@ const char* Schedule::reason_for_cpu(const MatmulGroup& group) {
     const std::uint32_t fewest = multiplier_.fewest_rows(shapes);
     smallest_threshold_ = smallest_threshold_ == 0 ? fewest : std::min(smallest_threshold_, fewest);
     largest_threshold_ = std::max(largest_threshold_, fewest);
-    return activations->ne[1] < fewest ? "so few rows are predicted to be faster on the CPU" : nullptr;
+    return fewest;
+}
+
+// Why the CPU multiplies so few rows, from the same weights; nullptr: the NPU does.
+const char* Schedule::reason_for_cpu(const MatmulGroup& group) {
+    const ggml_tensor* activations = group.front()->src[1];
+    if (!multiplier_.runs_on_cpu(weights_shape(group.front()->src[0]).pipeline) || !has_plain_rows(activations)) {
+        return nullptr;
+    }
+    return activations->ne[1] < fewest_rows(group) ? too_few_rows() : nullptr;
 }
 
 Result<void> Schedule::refresh() {
     for (HostGroup& group : host_groups_) {
         NPU_TRY(group.refresh());
+    }
+    for (ExpertGroup& group : expert_groups_) {
+        NPU_TRY(group.refresh());
+    }
+    return {};
+}
+
+Result<void> Schedule::stand_in_results() const {
+    for (const ExpertGroup& group : expert_groups_) {
+        NPU_TRY(group.stand_in_result());
     }
     return {};
 }

@@ -13,19 +13,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "plugin/experts.h"
 #include "plugin/ggml_host.h"
+#include "plugin/matmul_group.h"
 #include "plugin/multiplier.h"
 
 namespace npu::plugin {
-
-// Matmuls with resident weights that share their activations and their way of multiplying.
-using MatmulGroup = std::vector<const ggml_tensor*>;
-
-// The resident weights of every matmul of a group. Error: invalid_argument when some were never written.
-Result<std::vector<TensorProduct>> products_of(const MatmulGroup& group);
-
-// Where a matmul's product with a plane of activations goes.
-gemm::TargetView plane_of(const ggml_tensor* node, std::int64_t i2, std::int64_t i3);
 
 // A group that the CPU multiplies.
 class HostGroup {
@@ -53,11 +46,13 @@ struct Step {
     enum class Kind : std::uint8_t {
         host,       // nodes for the CPU backend
         npu,        // a group
+        experts,    // a group with expert selection
         transient,  // one matmul whose weights are uploaded for the call
     };
     Kind kind = Kind::host;
     std::vector<ggml_tensor*> nodes;
     MatmulGroup group;
+    ExpertGroup* experts = nullptr;
 };
 
 class Schedule {
@@ -67,8 +62,10 @@ class Schedule {
 
     [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
     Result<void> refresh();
+    // What went wrong in a node that stands in for others, in the run since.
+    Result<void> stand_in_results() const;
 
-    // Matmuls on the NPU, and on the CPU by reason.
+    // Matmuls on the NPU, and on the CPU by reason; those of experts that only a run decides are not among them.
     [[nodiscard]] std::size_t npu_matmuls() const { return npu_matmuls_; }
     [[nodiscard]] const std::map<const char*, std::size_t>& cpu_matmuls() const { return cpu_matmuls_; }
 
@@ -79,11 +76,14 @@ class Schedule {
   private:
     void add_to_range(ggml_tensor* node);
     void add_group(MatmulGroup group);
+    void add_experts(MatmulGroup group);
+    std::uint32_t fewest_rows(const MatmulGroup& group);
     const char* reason_for_cpu(const MatmulGroup& group);
 
     Multiplier& multiplier_;
     std::vector<Step> steps_;
-    std::deque<HostGroup> host_groups_;  // addresses stay valid as it grows
+    std::deque<HostGroup> host_groups_;  // addresses stay valid as they grow
+    std::deque<ExpertGroup> expert_groups_;
     std::size_t npu_matmuls_ = 0;
     std::map<const char*, std::size_t> cpu_matmuls_;
     std::uint32_t smallest_threshold_ = 0;

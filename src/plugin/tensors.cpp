@@ -13,6 +13,8 @@ bool is_view(const ggml_tensor* node) {
 
 bool is_computed(const ggml_tensor* node) { return (node->flags & GGML_TENSOR_FLAG_COMPUTE) != 0; }
 
+bool is_work(const ggml_tensor* node) { return !is_view(node) && is_computed(node) && !ggml_is_empty(node); }
+
 void read_row(const ggml_tensor* tensor, const std::byte* source, float* destination) {
     if (tensor->type == GGML_TYPE_F32) {
         std::memcpy(destination, source, static_cast<std::size_t>(tensor->ne[0]) * sizeof(float));

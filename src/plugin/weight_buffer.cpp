@@ -24,7 +24,7 @@ constexpr std::size_t smallest_in_file = std::size_t{64} << 10;
 
 // What the buffer knows about one tensor; tensor->extra points here.
 struct Slot {
-    std::optional<ResidentTensor> resident;
+    std::vector<ResidentTensor> resident;  // one, or that of each expert; empty: not converted
     OriginalBytes original;
     std::size_t received = 0;  // bytes of a tensor that arrives in pieces
     std::size_t uploads = 0;
@@ -56,13 +56,20 @@ bool contains_nan(std::span<const std::byte> halves) {
 // Whether the resident form of these bytes is them.
 bool is_reversible(const Multiplier& multiplier, const ggml_tensor* tensor, const Slot& slot,
                    std::span<const std::byte> bytes) {
-    return slot.resident && multiplier.reads_back_fp16() && tensor->type == GGML_TYPE_F16 &&
-           slot.resident->shape().pipeline == gemm::Pipeline::fp16 && !contains_nan(bytes);
+    return !slot.resident.empty() && multiplier.reads_back_fp16() && tensor->type == GGML_TYPE_F16 &&
+           slot.resident.front().shape().pipeline == gemm::Pipeline::fp16 && !contains_nan(bytes);
 }
 
-// Converts all of a tensor's bytes into device memory. A failure leaves the slot unconverted, which graph_compute reports.
-void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot, std::span<const std::byte> bytes) {
-    const gemm::WeightsShape shape = weights_shape(tensor);
+std::size_t matrices_of(const ggml_tensor* tensor) { return static_cast<std::size_t>(tensor->ne[2]); }
+
+// Bytes that each matrix of a tensor takes in the buffer.
+std::size_t resident_stride(const Multiplier& multiplier, const ggml_tensor* tensor) {
+    return align_up(multiplier.weight_bytes(weights_shape(tensor)), multiplier.granularity());
+}
+
+// Converts one matrix, `offset` bytes into the buffer.
+Result<ResidentTensor> convert(BufferContext& context, const ggml_tensor* tensor, std::span<const std::byte> bytes,
+                               std::size_t offset) {
     const std::size_t row_bytes = ggml_row_size(tensor->type, tensor->ne[0]);
     const auto read = [&](std::uint32_t row, float* destination) {
         read_row(tensor, bytes.data() + row * row_bytes, destination);
@@ -73,27 +80,40 @@ void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot
             format(bytes.data() + row * row_bytes, static_cast<std::size_t>(tensor->ne[0]), target);
         };
     }
-    const Multiplier& multiplier = context.device.multiplier();
-    const std::size_t resident_bytes = multiplier.weight_bytes(shape);
-    const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.memory->base());
-    auto converted =
-        context.memory->convert(shape, {read, read_in_blocks, bytes, ggml_type_name(tensor->type)}, offset);
-    if (!converted) {
-        GGML_LOG_ERROR("ggml-npu: weights %s: %s\n", tensor->name, converted.error().message.c_str());
-        return;
-    }
-    slot.resident = std::move(*converted);
-    context.device.statistics().add_resident(static_cast<std::ptrdiff_t>(resident_bytes));
-    if (slot.uploads++ > 0) {
-        context.device.statistics().count_late_upload(resident_bytes);
-    }
+    return context.memory->convert(weights_shape(tensor), {read, read_in_blocks, bytes, ggml_type_name(tensor->type)},
+                                   offset);
+}
+
+// Bytes in NPU memory that the slot's weights take.
+std::size_t bytes_of(const Multiplier& multiplier, const Slot& slot) {
+    return slot.resident.empty() ? 0 : slot.resident.size() * multiplier.weight_bytes(slot.resident.front().shape());
 }
 
 void drop_resident(BufferContext& context, Slot& slot) {
-    if (slot.resident) {
-        const std::size_t bytes = context.device.multiplier().weight_bytes(slot.resident->shape());
-        context.device.statistics().add_resident(-static_cast<std::ptrdiff_t>(bytes));
-        slot.resident.reset();
+    const std::size_t bytes = bytes_of(context.device.multiplier(), slot);
+    context.device.statistics().add_resident(-static_cast<std::ptrdiff_t>(bytes));
+    slot.resident.clear();
+}
+
+// Converts all of a tensor's bytes into device memory. A failure leaves the slot unconverted, which graph_compute reports.
+void make_resident(BufferContext& context, const ggml_tensor* tensor, Slot& slot, std::span<const std::byte> bytes) {
+    const Multiplier& multiplier = context.device.multiplier();
+    const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(tensor->data) - context.memory->base());
+    const std::size_t stride = resident_stride(multiplier, tensor);
+    const std::size_t count = matrices_of(tensor);
+    std::vector<ResidentTensor> matrices;
+    for (std::size_t i = 0; i < count; ++i) {
+        auto converted = convert(context, tensor, bytes.subspan(i * tensor->nb[2], tensor->nb[2]), offset + i * stride);
+        if (!converted) {
+            GGML_LOG_ERROR("ggml-npu: weights %s: %s\n", tensor->name, converted.error().message.c_str());
+            return;
+        }
+        matrices.push_back(std::move(*converted));
+    }
+    slot.resident = std::move(matrices);
+    context.device.statistics().add_resident(static_cast<std::ptrdiff_t>(bytes_of(multiplier, slot)));
+    if (slot.uploads++ > 0) {
+        context.device.statistics().count_late_upload(bytes_of(multiplier, slot));
     }
 }
 
@@ -126,16 +146,29 @@ void set_whole(BufferContext& context, const ggml_tensor* tensor, Slot& slot, st
     }
 }
 
+// Halves that the device holds as halves.
+void read_back(const Multiplier& multiplier, const ggml_tensor* tensor, const Slot& slot, std::size_t first,
+               std::span<std::byte> destination) {
+    const std::size_t matrix_bytes = tensor->nb[2];
+    while (!destination.empty()) {
+        const auto halves = multiplier.read_back_fp16(slot.resident[first / matrix_bytes]);
+        const std::size_t inside = first % matrix_bytes;
+        const std::size_t count = std::min(destination.size(), matrix_bytes - inside);
+        std::memcpy(destination.data(), reinterpret_cast<const std::byte*>(halves.data()) + inside, count);
+        destination = destination.subspan(count);
+        first += count;
+    }
+}
+
 // Bytes of the tensor as they were set.
 void read_original(BufferContext& context, const ggml_tensor* tensor, const Slot& slot, std::size_t first,
                    std::span<std::byte> destination) {
-    if (!slot.original.kept() && !slot.resident) {
+    if (!slot.original.kept() && slot.resident.empty()) {
         std::fill(destination.begin(), destination.end(), context.unset);
         return;
     }
     if (!slot.original.kept()) {
-        const auto halves = context.device.multiplier().read_back_fp16(*slot.resident);
-        std::memcpy(destination.data(), reinterpret_cast<const std::byte*>(halves.data()) + first, destination.size());
+        read_back(context.device.multiplier(), tensor, slot, first, destination);
         return;
     }
     if (const auto read = slot.original.read(first, destination); !read) {
@@ -267,7 +300,7 @@ size_t type_get_alloc_size(ggml_backend_buffer_type_t type, const ggml_tensor* t
     const Multiplier& multiplier = context_of(type).multiplier();
     const std::size_t plain = ggml_nbytes(tensor);  // ggml asks for at least this
     const std::size_t resident =
-        is_weight_matrix(tensor, multiplier) ? multiplier.weight_bytes(weights_shape(tensor)) : 0;
+        is_weight_matrix(tensor, multiplier) ? matrices_of(tensor) * resident_stride(multiplier, tensor) : 0;
     return align_up(std::max(plain, resident), multiplier.granularity());
 }
 
@@ -295,13 +328,12 @@ bool is_weight_buffer_type(ggml_backend_buffer_type_t type) { return type->iface
 
 bool is_weight_buffer(ggml_backend_buffer_t buffer) { return is_weight_buffer_type(buffer->buft); }
 
-const ResidentTensor* resident_tensor(const ggml_tensor* tensor) {
+std::span<const ResidentTensor> resident_matrices(const ggml_tensor* tensor) {
     if (tensor->buffer == nullptr || tensor->buffer->context == nullptr || !is_weight_buffer(tensor->buffer) ||
         tensor->view_src != nullptr || tensor->extra == nullptr) {
-        return nullptr;
+        return {};
     }
-    const Slot* slot = slot_of(tensor);
-    return slot->resident ? &*slot->resident : nullptr;
+    return slot_of(tensor)->resident;
 }
 
 }  // namespace npu::plugin

@@ -4,6 +4,8 @@
 // bytes that were written (original_bytes.h).
 #pragma once
 
+#include <span>
+
 #include "plugin/context.h"
 #include "plugin/ggml_host.h"
 
@@ -15,7 +17,8 @@ ggml_backend_buffer_type_t weight_buffer_type(DeviceContext& context, ggml_backe
 bool is_weight_buffer_type(ggml_backend_buffer_type_t type);
 bool is_weight_buffer(ggml_backend_buffer_t buffer);
 
-// The converted weights of a tensor in such a buffer; nullptr for any other tensor, for views, and before set_tensor.
-const ResidentTensor* resident_tensor(const ggml_tensor* tensor);
+// The converted weights of a tensor in such a buffer: one matrix, or that of each expert. Empty for any other tensor, for views,
+// and before set_tensor.
+std::span<const ResidentTensor> resident_matrices(const ggml_tensor* tensor);
 
 }  // namespace npu::plugin
