@@ -35,10 +35,11 @@ constexpr std::array table{
     OptionInfo{"GGML_NPU_PROFILE", OptionType::choice, "0", "0|1",
                "1: measure where the host's time goes, by phase and shape, and log it when the device closes"},
     OptionInfo{
-        "GGML_NPU_PRECISION", OptionType::choice, "auto", "auto|fp16|bf16|int8|int8n|w4a8|int4",
+        "GGML_NPU_PRECISION", OptionType::text, "auto", nullptr,
         "auto: int8 for quantised weights and fp16 for float weights; fp16: fp16 for all; bf16: bf16 for float "
         "weights; the others for quantised weights (int8n: results narrowed on the chip, w4a8: weights of 4 bits, "
-        "but for the projection to the vocabulary; int4: activations, too)"},
+        "but for the projection to the vocabulary; int4: activations, too); or rules for classes of weights: "
+        "'experts .*=w4a8; auto' (docs/precisions.md)"},
     OptionInfo{
         "GGML_NPU_ROTATE", OptionType::choice, "auto", "auto|0|1",
         "1: rotate K by a block-Hadamard matrix before int8 or 4-bit quantisation, which spreads outliers; auto: where "
@@ -185,7 +186,7 @@ Result<Options> parse_options(OptionLookup lookup) {
     parsed.stats_path = reader.text("GGML_NPU_STATS");
     parsed.log = reader.choice("GGML_NPU_LOG");
     parsed.profile = reader.flag("GGML_NPU_PROFILE");
-    parsed.precision = reader.choice("GGML_NPU_PRECISION");
+    parsed.precision = reader.text("GGML_NPU_PRECISION");
     parsed.rotate = reader.choice("GGML_NPU_ROTATE");
     parsed.min_batch = reader.integer("GGML_NPU_MIN_BATCH");
     parsed.reduce = reader.choice("GGML_NPU_REDUCE");

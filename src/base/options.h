@@ -45,15 +45,15 @@ struct SimulationOptions {
 
 // The parsed options. Plain values: make one with `parse_options` (tests) or use `options()` (the product).
 struct Options {
-    std::string device;              // GGML_NPU_DEVICE: auto | simulated | simulated-rocket | path of a node
-    std::string engine;              // GGML_NPU_ENGINE: native | rknn
-    std::string rknn_library;        // GGML_NPU_RKNN_LIBRARY: empty = librknnrt.so
-    std::string cache;               // GGML_NPU_CACHE: empty = none
-    std::string stats_path;          // GGML_NPU_STATS
-    std::string log;                 // GGML_NPU_LOG: none | ops
-    bool profile = false;            // GGML_NPU_PROFILE
-    std::string precision;           // GGML_NPU_PRECISION: auto | the name of a pipeline
-    std::string rotate;              // GGML_NPU_ROTATE: auto | 0 | 1
+    std::string device;        // GGML_NPU_DEVICE: auto | simulated | simulated-rocket | path of a node
+    std::string engine;        // GGML_NPU_ENGINE: native | rknn
+    std::string rknn_library;  // GGML_NPU_RKNN_LIBRARY: empty = librknnrt.so
+    std::string cache;         // GGML_NPU_CACHE: empty = none
+    std::string stats_path;    // GGML_NPU_STATS
+    std::string log;           // GGML_NPU_LOG: none | ops
+    bool profile = false;      // GGML_NPU_PROFILE
+    std::string precision;     // GGML_NPU_PRECISION: auto | the name of a pipeline | rules (plugin/precision_policy.h)
+    std::string rotate;        // GGML_NPU_ROTATE: auto | 0 | 1
     std::int64_t min_batch = 0;      // GGML_NPU_MIN_BATCH: 0 = as predicted
     std::string reduce;              // GGML_NPU_REDUCE: auto | host | device
     std::string without;             // GGML_NPU_WITHOUT

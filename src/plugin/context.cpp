@@ -10,6 +10,7 @@
 #include "plugin/ggml_host.h"
 #include "plugin/host_team.h"
 #include "plugin/native_multiplier.h"
+#include "plugin/precision_policy.h"
 #include "plugin/rknn_multiplier.h"
 #include "sim/sim.h"
 #include "uapi/syscalls.h"
@@ -49,14 +50,17 @@ std::optional<Node> find_node(const std::string& device) {
     return std::nullopt;
 }
 
-// What the device is told that it is: of this board, or simulated, less what the user has taken away.
+// What the device is told that it is: of this board (nullptr: it asks), or simulated, less what the user has taken away.
 Result<const rockchip::ChipProfile*> chip_for(bool simulated, const compile::PlanOptions& without) {
-    const rockchip::ChipProfile* chip = &rockchip::rk3588();
-    if (!simulated) {
+    const rockchip::ChipProfile* chip = simulated ? &rockchip::rk3588() : nullptr;
+    if (without.limit_k && without.avoid_k_hazard) {
+        return chip;
+    }
+    if (chip == nullptr) {
         NPU_ASSIGN(chip, device::board_chip());
     }
     static const rockchip::ChipProfile changed = compile::with_limits_of_k(*chip, without);  // options never change
-    return without.limit_k && without.avoid_k_hazard ? chip : &changed;
+    return &changed;
 }
 
 Result<std::unique_ptr<device::Device>> open_node(uapi::Syscalls& calls, const Node& node, bool simulated,
@@ -113,6 +117,9 @@ Result<std::unique_ptr<Multiplier>> open_native_multiplier(const Options& chosen
 Result<std::unique_ptr<DeviceContext>> DeviceContext::open() {
     if (!options()) {
         return options().error();
+    }
+    if (!precision_policy()) {
+        return precision_policy().error();
     }
     const Options& chosen = *options();
     auto context = std::unique_ptr<DeviceContext>(new DeviceContext(chosen.profile));

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/options.h"
+#include "plugin/precision_policy.h"
 #include "plugin/weight_buffer.h"
 
 namespace npu::plugin {
@@ -32,13 +33,14 @@ bool precision_allowed(const ggml_tensor* node, gemm::Pipeline pipeline) {
     }
 }
 
-// The projection to a vocabulary: few models have another matrix with so many more outputs than inputs. Its errors go straight
-// into the predicted distribution, so it keeps 8 bits where the others have 4, as it does in quantised files.
-bool is_head(const ggml_tensor* weights) { return weights->ne[1] >= 8 * weights->ne[0]; }
-
+// The projection to a vocabulary keeps 8 bits where the others have 4, as it does in quantised files: its errors go straight into
+// the predicted distribution.
 gemm::Pipeline chosen_pipeline(const ggml_tensor* weights, bool quantised) {
-    const std::string name = options() ? options()->precision : "auto";
-    const gemm::Pipeline chosen = gemm::pipeline_named(name).value_or(gemm::Pipeline::int8);
+    const PrecisionChoice choice = precision_policy() ? (*precision_policy())(weights) : PrecisionChoice();
+    const gemm::Pipeline chosen = choice.pipeline.value_or(gemm::Pipeline::int8);
+    if (choice.by_rule) {
+        return chosen;
+    }
     const bool floating = rockchip::info(info(chosen).input).floating;
     if (!quantised) {
         return floating ? chosen : gemm::Pipeline::fp16;

@@ -27,10 +27,11 @@ const char* too_few_rows() {
 void say(const ggml_tensor* node, const char* where, const char* why) {
     if (options() && options()->log == "ops") {
         const ggml_tensor* weights = node->src[0];
-        GGML_LOG_INFO("ggml-npu: %s: %s %lld x %lld -> %lld, %s: %s%s%s\n", node->name, ggml_op_name(node->op),
+        const auto pipeline = pipeline_for(weights);
+        GGML_LOG_INFO("ggml-npu: %s: %s %lld x %lld -> %lld, %s as %s: %s%s%s\n", node->name, ggml_op_name(node->op),
                       static_cast<long long>(ggml_nrows(node)), static_cast<long long>(weights->ne[0]),
-                      static_cast<long long>(weights->ne[1]), ggml_type_name(weights->type), where,
-                      *why == '\0' ? "" : ": ", why);
+                      static_cast<long long>(weights->ne[1]), ggml_type_name(weights->type),
+                      pipeline ? gemm::pipeline_name(*pipeline) : "it is", where, *why == '\0' ? "" : ": ", why);
     }
 }
 

@@ -153,9 +153,9 @@ TEST_F(SaidTest, EveryMatmulIsLoggedWithItsShapeAndWhereItRuns) {
     make_weights({GGML_TYPE_Q8_0, GGML_TYPE_Q8_0, GGML_TYPE_F16});
     log_text.clear();
     jobs(attention_inputs);
-    EXPECT_EQ(count("MUL_MAT 5 x 512 -> 64, q8_0: NPU"), 1U) << log_text;
-    EXPECT_EQ(count("MUL_MAT 5 x 512 -> 96, q8_0: NPU: in the same job as the one before"), 1U) << log_text;
-    EXPECT_EQ(count("MUL_MAT 5 x 512 -> 128, f16: NPU"), 1U) << log_text;
+    EXPECT_EQ(count("MUL_MAT 5 x 512 -> 64, q8_0 as int8: NPU"), 1U) << log_text;
+    EXPECT_EQ(count("MUL_MAT 5 x 512 -> 96, q8_0 as int8: NPU: in the same job as the one before"), 1U) << log_text;
+    EXPECT_EQ(count("MUL_MAT 5 x 512 -> 128, f16 as fp16: NPU"), 1U) << log_text;
 }
 
 TEST_F(SaidTest, TheTimeOfTheHostIsToldByShapeWhenTheDeviceCloses) {
