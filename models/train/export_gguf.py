@@ -1,67 +1,17 @@
 """Write the trained model and its tokenizer as an F16 GGUF file.
 
-A GGUF file is a header, key-value metadata, a table of tensors, and then the
-tensor data, each part aligned to 32 bytes. Everything is little-endian.
-
 usage: export_gguf.py CHECKPOINT TOKENIZER OUT
 """
-import struct
 import sys
 
 import numpy as np
 import sentencepiece as spm
 import torch
 
+from gguf_file import write_gguf
 from model import Config
 
-ALIGNMENT = 32
-F32, F16 = 0, 1                                     # tensor types
 NORMAL, UNKNOWN, CONTROL, UNUSED, BYTE = 1, 2, 3, 5, 6  # token types
-
-
-def string(s):
-    b = s.encode()
-    return struct.pack("<Q", len(b)) + b
-
-
-# Metadata value types: name -> (number in the file, encoder of one value).
-VALUE_TYPES = {
-    "u32": (4, lambda v: struct.pack("<I", v)),
-    "i32": (5, lambda v: struct.pack("<i", v)),
-    "f32": (6, lambda v: struct.pack("<f", v)),
-    "bool": (7, lambda v: struct.pack("<?", v)),
-    "str": (8, string),
-}
-
-
-def key_value(key, kind, value):
-    """Encode one metadata entry; a list becomes an array."""
-    number, encode = VALUE_TYPES[kind]
-    if isinstance(value, list):
-        return (string(key) + struct.pack("<IIQ", 9, number, len(value))
-                + b"".join(map(encode, value)))
-    return string(key) + struct.pack("<I", number) + encode(value)
-
-
-def padding(size):
-    return bytes(-size % ALIGNMENT)
-
-
-def write_gguf(path, metadata, tensors):
-    """metadata: [(key, kind, value)]; tensors: {name: numpy array}."""
-    head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata))
-    head += b"".join(key_value(*entry) for entry in metadata)
-    offset = 0
-    for name, a in tensors.items():
-        kind = F16 if a.dtype == np.float16 else F32
-        head += string(name) + struct.pack("<I", a.ndim)
-        head += struct.pack(f"<{a.ndim}Q", *reversed(a.shape))
-        head += struct.pack("<IQ", kind, offset)
-        offset += a.nbytes + len(padding(a.nbytes))
-    with open(path, "wb") as f:
-        f.write(head + padding(len(head)))
-        for a in tensors.values():
-            f.write(a.tobytes() + padding(a.nbytes))
 
 
 def model_metadata(c):

@@ -127,7 +127,7 @@ void Schedule::add_group(MatmulGroup group) {
     add_to_range(host.stand_in());
 }
 
-// An expert gets at most one row of every token.
+// A token chooses an expert once, so an expert has at most as many rows as there are tokens.
 void Schedule::add_experts(MatmulGroup group) {
     const bool cpu_can = multiplier_.runs_on_cpu(weights_shape(group.front()->src[0]).pipeline);
     const std::uint32_t fewest = cpu_can ? fewest_rows(group) : 0;

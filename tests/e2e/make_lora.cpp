@@ -1,6 +1,6 @@
 // Writes a random adapter of low rank for a model: `npu-make-lora MODEL.gguf OUT.gguf`. Each matrix of each layer, N x K, gets a
-// product B A, of A (rank x K) and B (N x rank), that is about a third as large as a usual weight. What a model writes with it has
-// no meaning, but another text than without.
+// product B A, of A (rank x K) and B (N x rank), that is large enough to change the text. What a model writes with it has no
+// meaning.
 #include <ggml.h>
 #include <gguf.h>
 

@@ -1,5 +1,5 @@
 # Programs that measure a model rather than talk: the importance matrix, the divergence from the CPU's probabilities, the
-# embedding of a text, and a table of speeds. What they print on the NPU is what they print on the CPU, within what the numbers
+# embedding of a text, a table of speeds, and look-up decoding. What they print on the NPU is what they print on the CPU, within what the numbers
 # of the precision allow.
 . "$(dirname "$0")/lib.sh"
 
@@ -50,3 +50,10 @@ on_npu llama-batched-bench -m "$q8" -c 1024 -b 512 -ub 128 -npp 32 -ntg 8 -npl 1
 rows=$(grep -c '^| *32 *| *8 *|' "$work/table") || true
 ((rows == 2)) || fail "llama-batched-bench printed: $(cat "$work/table")"
 (($(stat matmul_npu) > 0)) || fail "llama-batched-bench did not use the NPU"
+
+# llama-lookup drafts from n-grams of the prompt.
+verse="And God said, Let there be light: and there was light. And God said"
+to_the_end n_accept "$work/log" "$work/cpu.txt" on_cpu llama-lookup -m "$model" -p "$verse" -n 16 --temp 0 -t 2
+to_the_end n_accept "$work/log" "$work/npu.txt" on_npu llama-lookup -m "$model" -p "$verse" -n 16 --temp 0 -t 2
+(($(wc -w <"$work/npu.txt") >= 20)) || fail "llama-lookup wrote: $(cat "$work/npu.txt")"
+cmp "$work/cpu.txt" "$work/npu.txt" || fail "llama-lookup writes another text"

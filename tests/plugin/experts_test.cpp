@@ -134,6 +134,16 @@ TEST_F(ExpertsTest, EveryTokenIsMultipliedByTheMatricesThatItChose) {
     }
 }
 
+TEST_F(ExpertsTest, WithEnoughRowsTheNpuMultiplies) {
+    const Stack stack = make_stack(GGML_TYPE_Q8_0, 1);
+    Batch batch = random_batch(1, 700, true, 3);
+    std::fill(batch.ids.begin(), batch.ids.end(), 2);
+    batch.ids.front() = 4;
+    compute(this->npu().get(), {stack.npu}, batch);
+    EXPECT_GE(statistics()["matmul_npu"], 1);
+    EXPECT_GE(statistics()["submissions"], 1);
+}
+
 TEST_F(ExpertsTest, MatricesThatShareActivationsAndIdsDoNotChangeEachOther) {
     const auto npu = this->npu();
     const Stack gate = make_stack(GGML_TYPE_Q8_0, 1);
