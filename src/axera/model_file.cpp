@@ -110,7 +110,8 @@ class Programs {
         if (!neu) {
             return make_error(neu.error().code, "program '%s': %s", key.c_str(), neu.error().message.c_str());
         }
-        model_.programs.push_back({key, static_cast<std::size_t>(tensor - initializers.data()), *std::move(neu)});
+        model_.programs.push_back(
+            {key, static_cast<std::size_t>(tensor - initializers.data()), std::move(neu).value()});
         index_[key] = model_.programs.size() - 1;
         return model_.programs.size() - 1;
     }

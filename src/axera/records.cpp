@@ -60,7 +60,11 @@ std::string record_text(const Record& record, const std::vector<Symbol>& symbols
         }
         case Operation::pair_begin: return format("a3       0x%04x, 0x%08x", record.address, record.value) + odd;
         case Operation::rare: return format("a4       0x%04x, 0x%08x", record.address, record.value) + odd;
-        case Operation::variable: return format("variable 0x%04x, 0x%08x", record.address, record.value) + odd;
+        case Operation::variable:
+            if (record.value == 0 && record.address >= 0x0A00 && record.address % 256 == 0) {
+                return format("version  0x%02x", record.address / 256) + odd;
+            }
+            return format("variable 0x%04x, 0x%08x", record.address, record.value) + odd;
         case Operation::relocate: {
             const auto symbol =
                 std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.index == record.value; });
