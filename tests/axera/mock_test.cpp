@@ -206,6 +206,44 @@ TEST(MockFaults, a_call_that_fails_once_works_the_next_time) {
     EXPECT_EQ(raw.run(), 0U);
 }
 
+TEST(MockFaults, a_load_that_fails_once_works_the_next_time) {
+    Raw raw("load-fails@at=1");
+    EXPECT_EQ(bits(raw.load_error), 0x8030070CU);
+    EXPECT_EQ(raw.f.axclrtEngineLoadFromFile(raw.path.c_str(), &raw.model), 0);
+}
+
+TEST(MockFaults, a_card_that_is_gone_comes_back_with_a_reboot_and_without_its_memory) {
+    const auto card = mock_card("disconnects@at=4");
+    const axcl::Functions& f = mock::functions();
+    const auto held = must(card->hold());
+    void* first = nullptr;
+    void* second = nullptr;
+    std::uint32_t failed = 0;
+    while (failed == 0) {
+        first = second;
+        failed = bits(f.axclrtMalloc(&second, 16, 0));
+    }
+    EXPECT_EQ(failed, 0x80300181U);
+    EXPECT_EQ(bits(f.axclrtFree(first)), 0x80300181U);
+    EXPECT_EQ(bits(f.axclrtSetDevice(3)), 0x80300181U);
+    EXPECT_EQ(f.axclrtRebootDevice(3), 0);
+    EXPECT_EQ(f.axclrtSetDevice(3), 0);
+    EXPECT_EQ(bits(f.axclrtFree(first)), 0x80300581U);
+    EXPECT_EQ(f.axclrtMalloc(&second, 16, 0), 0);
+}
+
+TEST(MockFaults, specifications_that_mean_nothing_are_refused) {
+    mock::Settings settings;
+    for (const char* bad : {"execute-fail", "execute-fails@at=0", "execute-fails@at=x", "execute-fails@", ","}) {
+        settings.faults = bad;
+        EXPECT_FALSE(mock::configure(settings).ok()) << bad;
+    }
+    settings.faults = "execute-fails@at=12,types-unknown";
+    EXPECT_TRUE(mock::configure(settings).ok());
+    settings.cards = {3, 3};
+    EXPECT_FALSE(mock::configure(settings).ok());
+}
+
 TEST(MockFaults, a_card_that_hangs_in_a_load_works_again_after_a_reboot) {
     Raw raw("load-wedges@at=1");
     EXPECT_EQ(bits(raw.load_error), 0x8030070CU);

@@ -39,6 +39,8 @@ void add_axmodel(CLI::App& program) {
     add_axmodel_diff(*command);
     add_axmodel_locate(*command);
     add_axmodel_verify(*command);
+    add_axmodel_run(*command);
+    add_axmodel_cards(*command);
     command->footer("What is in such files: docs/axera.md");
 }
 

@@ -15,6 +15,8 @@ void add_axmodel_disasm(CLI::App& parent);
 void add_axmodel_diff(CLI::App& parent);
 void add_axmodel_locate(CLI::App& parent);
 void add_axmodel_verify(CLI::App& parent);
+void add_axmodel_run(CLI::App& parent);
+void add_axmodel_cards(CLI::App& parent);
 
 // Reads a model or ends the subcommand.
 axera::ModelFile model_or_fail(const std::string& path);
