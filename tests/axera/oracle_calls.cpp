@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+
 namespace npu::axera::test {
 
 namespace {
@@ -15,6 +17,7 @@ std::string pointer(const char* text) { return text == nullptr ? "ptr=(null)" : 
 std::string in_child(const std::function<void()>& work) {
     const pid_t child = fork();
     if (child == 0) {
+        std::signal(SIGSEGV, SIG_DFL);  // a sanitizer would report it and exit
         work();
         _exit(0);
     }

@@ -101,10 +101,9 @@ bool is_matmul(const ShapeGroup& group) {
     if (!types || !shapes) {
         return false;
     }
-    const std::uint64_t element = onnx::element_bytes(x.type);
-    return x.bytes / element / std::max<std::uint64_t>(1, x.dims[1]) == x.dims[0] &&
-           y.bytes / element / std::max<std::uint64_t>(1, y.dims[1]) == y.dims[0] &&
-           r.bytes / 4 == r.dims[0] * r.dims[1];
+    const std::uint64_t row = onnx::element_bytes(x.type) * x.dims[1];
+    return row != 0 && x.dims[0] != 0 && y.dims[0] != 0 && x.bytes / row == x.dims[0] && y.bytes / row == y.dims[0] &&
+           r.bytes / 4 / r.dims[1] == r.dims[0];
 }
 
 void compute(const Run& run) {
