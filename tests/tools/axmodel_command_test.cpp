@@ -8,6 +8,7 @@
 
 #include "axera/model_builder.h"
 #include "axera/sha256.h"
+#include "axera/weight_patch.h"
 #include "tools/run_command.h"
 
 namespace npu::tools::test {
@@ -136,6 +137,53 @@ TEST(AxmodelCommand, verify_passes_good_models_and_says_where_bad_ones_are_wrong
     const Output bad = run("axmodel verify bad.axmodel");
     EXPECT_EQ(bad.status, 1);
     EXPECT_NE(bad.out.find("which is no initializer"), std::string::npos) << bad.out;
+}
+
+TEST(AxmodelCommand, patch_puts_weights_where_structure_finds_them_and_refuses_the_rest) {
+    const axera::WeightLayout layout{};
+    axera::WeightPart part{std::vector<std::int8_t>(32 * 40), std::vector<float>(32, 0.01F)};
+    for (std::size_t i = 0; i < part.q.size(); ++i) {
+        part.q[i] = static_cast<std::int8_t>(static_cast<int>(i * 7 % 16) - 8);
+    }
+    axera::ModelRecipe recipe = two_groups();
+    const Buffer matrix = axera::write_part(layout, 40, part).value();
+    recipe.params.insert(recipe.params.end(), matrix.begin(), matrix.end());
+    recipe.params.insert(recipe.params.end(), matrix.begin(), matrix.end());
+    write_model("template.axmodel", recipe);
+    const Output places = run("axmodel weights template.axmodel 32x40");
+    EXPECT_NE(places.out.find("npu_params[1] 32x40 at byte " + std::to_string(64 + matrix.size()) + ": s4"),
+              std::string::npos)
+        << places.out;
+    EXPECT_EQ(run("axmodel weights template.axmodel 32x44").status, 1);
+
+    std::string weights;
+    for (int i = 0; i < 32 * 40; ++i) {
+        const float value = static_cast<float>(i % 29 - 14) / 64.0F;
+        weights.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    }
+    write("w.f32", weights);
+    const Output which = run("axmodel patch template.axmodel out.axmodel --weights 32x40=w.f32");
+    EXPECT_EQ(which.status, 2);
+    EXPECT_NE(which.error.find("holds 2 matrices"), std::string::npos) << which.error;
+    const Output done = run("axmodel patch template.axmodel out.axmodel --weights 32x40@1=w.f32");
+    ASSERT_EQ(done.status, 0) << done.error;
+    EXPECT_EQ(run("axmodel verify out.axmodel").status, 0);
+    const std::string before = read("template.axmodel");
+    const std::string after = read("out.axmodel");
+    ASSERT_EQ(before.size(), after.size());
+    std::size_t changed = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        changed += before[i] != after[i] ? 1 : 0;
+    }
+    EXPECT_GT(changed, matrix.size() / 2);
+    EXPECT_LE(changed, matrix.size());
+    EXPECT_NE(run("axmodel diff template.axmodel out.axmodel").out.find("constant npu_params:"), std::string::npos);
+    write("short.f32", weights.substr(2));
+    EXPECT_NE(
+        run("axmodel patch template.axmodel out.axmodel --weights 32x40@0=short.f32").error.find("float32 have 5120"),
+        std::string::npos);
+    EXPECT_EQ(run("axmodel patch template.axmodel out.axmodel --weights 32x40@2=w.f32").status, 2);
+    EXPECT_EQ(run("axmodel patch template.axmodel out.axmodel --weights 32by40=w.f32").status, 2);
 }
 
 TEST(AxmodelCommand, run_multiplies_on_the_mock_in_process_and_through_the_library) {

@@ -38,6 +38,7 @@ void add_axmodel(CLI::App& program) {
     add_axmodel_disasm(*command);
     add_axmodel_diff(*command);
     add_axmodel_locate(*command);
+    add_axmodel_patch(*command);
     add_axmodel_verify(*command);
     add_axmodel_run(*command);
     add_axmodel_cards(*command);

@@ -14,6 +14,7 @@ void add_axmodel_inspect(CLI::App& parent);  // inspect and manifest
 void add_axmodel_disasm(CLI::App& parent);
 void add_axmodel_diff(CLI::App& parent);
 void add_axmodel_locate(CLI::App& parent);
+void add_axmodel_patch(CLI::App& parent);  // weights and patch
 void add_axmodel_verify(CLI::App& parent);
 void add_axmodel_run(CLI::App& parent);
 void add_axmodel_cards(CLI::App& parent);
