@@ -22,14 +22,31 @@ Result<void> each_part(const WeightPlace& place, Visit visit) {
     return {};
 }
 
+// Whether a column of a part holds anything: a narrower matrix, filled up with zeros to as many chunks, obeys the rules of
+// a wider one, too.
+bool column_is_used(const WeightLayout& layout, unsigned width, unsigned column, Bytes bytes) {
+    const Result<WeightPart> part = read_part(layout, width, bytes);
+    for (unsigned row = 0; part && row < layout.block_rows; ++row) {
+        if (part->q[std::size_t{row} * width + column] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool lies_at(Bytes constants, const WeightPlace& place) {
-    return each_part(place,
-                     [&](std::uint64_t, std::uint64_t, unsigned width, std::size_t offset) -> Result<void> {
-                         return is_part(place.layout, width, constants.subspan(offset, part_bytes(place.layout, width)))
-                                    ? Result<void>()
-                                    : Result<void>(make_error(ErrorCode::not_found, "no weights"));
-                     })
-        .ok();
+    bool last_column_is_used = false;
+    const Result<void> all =
+        each_part(place, [&](std::uint64_t, std::uint64_t first, unsigned width, std::size_t offset) -> Result<void> {
+            const Bytes bytes = constants.subspan(offset, part_bytes(place.layout, width));
+            if (!is_part(place.layout, width, bytes)) {
+                return make_error(ErrorCode::not_found, "no weights");
+            }
+            last_column_is_used =
+                last_column_is_used || (first == 0 && column_is_used(place.layout, width, width - 1, bytes));
+            return {};
+        });
+    return all.ok() && last_column_is_used;
 }
 
 Result<void> check(Bytes constants, const WeightPlace& place) {

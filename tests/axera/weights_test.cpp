@@ -281,6 +281,15 @@ TEST(WeightPatch, what_does_not_fit_is_refused_and_nothing_changes) {
     EXPECT_NE(constants, original);
 }
 
+TEST(WeightPatch, a_narrower_matrix_is_not_taken_for_a_wider_one_of_as_many_chunks) {
+    const WeightLayout layout{};
+    const Sample sample = random_sample(layout, 32, 40, 6);
+    const Buffer constants = reference_matrix(layout, 32, 40, sample.q, sample.scales);
+    EXPECT_EQ(find_weights(constants, 32, 40).size(), 1U);
+    EXPECT_TRUE(find_weights(constants, 32, 44).empty());
+    EXPECT_TRUE(is_part(layout, 44, constants));  // the rules alone do not tell them apart
+}
+
 TEST(WeightPatch, several_matrices_of_one_shape_are_told_apart_by_their_order) {
     const WeightLayout layout{};
     Buffer constants = noise(50, 1);
@@ -291,6 +300,7 @@ TEST(WeightPatch, several_matrices_of_one_shape_are_told_apart_by_their_order) {
     }
     EXPECT_EQ(find_weights(constants, 32, 72).size(), 3U);
     EXPECT_TRUE(find_weights(constants, 32, 108).empty());
+    EXPECT_TRUE(find_weights(constants, 32, 70).empty());  // as many chunks, but columns 70 and 71 are not padding
     EXPECT_TRUE(find_weights(noise(20000, 8), 32, 72).empty());
 }
 
