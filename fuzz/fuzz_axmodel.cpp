@@ -1,7 +1,7 @@
 // Compiled models as data: the readers of the container over bytes that may be anything.
 //
-// Beyond not crashing: what is accepted is written back as a file with the same values, its programs written anew by our
-// own writers are equivalent, and what was packed unpacks to itself.
+// Beyond not crashing: what is accepted is written back as a file with the same values, its programs written anew by
+// our own writers are equivalent, and what was packed unpacks to itself.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

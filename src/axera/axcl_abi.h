@@ -1,10 +1,10 @@
-// What is AXCL? The vendor's library for its PCIe cards, libaxcl_rt.so: it forwards every call to a service on the card,
-// which holds the memory and parses the models. This is its binary interface as facts, so that it is found at run time
-// and never linked: numbers, layouts (checked below) and, in axcl_functions.def, the functions.
+// What is AXCL? The vendor's library for its PCIe cards, libaxcl_rt.so: it forwards every call to a service on the
+// card, which holds the memory and parses the models. This is its binary interface as facts, so that it is found at run
+// time and never linked: numbers, layouts (checked below) and, in axcl_functions.def, the functions.
 //
 // Sources: the public headers of V3.10.2 and runs of that library without a card (../shared/reference/axera.md, 1). All
-// enumerations are ints. Handles are pointers that only the library may follow; device addresses are card addresses in a
-// void* and may not be followed either, but may be counted from: base + offset is an address inside the allocation.
+// enumerations are ints. Handles are pointers that only the library may follow; device addresses are card addresses in
+// a void* and may not be followed either, but may be counted from: base + offset is an address inside the allocation.
 #pragma once
 
 #include <cstddef>

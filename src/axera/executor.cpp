@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "axera/memory_guard.h"
 #include "base/log.h"
 
 namespace npu::axera {
@@ -43,6 +44,9 @@ Result<std::unique_ptr<Executor>> Executor::load(std::shared_ptr<Card> card, con
         return make_error(ErrorCode::not_found, "cannot open '%s': %s", path.c_str(), missing.message().c_str());
     }
     std::unique_ptr<Executor> executor(new Executor(std::move(card), path));
+    if (const Result<CardInfo> info = executor->card_->info()) {
+        NPU_TRY(check_memory({bytes, 0, 0}, *info));
+    }
     NPU_ASSIGN(const auto held, executor->card_->hold());
     const axcl::Functions& axcl = executor->card_->functions();
     if (const axcl::Error error = axcl.axclrtEngineLoadFromFile(path.c_str(), &executor->model_); error != 0) {

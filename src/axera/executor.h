@@ -32,7 +32,7 @@ Buffer make_pattern(axcl::DataType type, std::size_t bytes, std::uint64_t seed);
 
 class Executor {
   public:
-    // Loads. Errors: no such file, the card refuses it (the code and what it means), a description without meaning.
+    // Loads. Errors: no such file, a file that is larger than the free memory, the card refuses it (the code and what it means), a description without meaning.
     static Result<std::unique_ptr<Executor>> load(std::shared_ptr<Card> card, const std::string& path);
     ~Executor();  // frees buffers, unloads
     Executor(const Executor&) = delete;

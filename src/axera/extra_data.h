@@ -1,7 +1,7 @@
 // What does the metadata entry "extra_data" say? It is a protobuf message in base64 that the card's runtime reads
 // beside the graph: how each input and output is laid out and to which shape group it belongs, which constants each
-// program takes, and for how many of the NPU's engines the model was built. Field numbers: ../shared/reference/axera.md,
-// 3.2. What is not spelt out here is kept and written back.
+// program takes, and for how many of the NPU's engines the model was built. Field numbers:
+// ../shared/reference/axera.md, 3.2. What is not spelt out here is kept and written back.
 #pragma once
 
 #include <cstdint>

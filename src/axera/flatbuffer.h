@@ -1,7 +1,8 @@
 // What is a FlatBuffer? Bytes that are read where they lie. The first word is the position of the root table. A table
-// starts with a signed distance back to its "vtable", a row of 16-bit numbers: its own size, the size of the table, then
-// for each field the field's place in the table, 0 when the field is absent. Numbers stand in the table; everything else
-// is an unsigned distance forward to a table, a vector (count, then elements) or a string (a vector of bytes and a zero).
+// starts with a signed distance back to its "vtable", a row of 16-bit numbers: its own size, the size of the table,
+// then for each field the field's place in the table, 0 when the field is absent. Numbers stand in the table;
+// everything else is an unsigned distance forward to a table, a vector (count, then elements) or a string (a vector of
+// bytes and a zero).
 //
 // So a schema is only this: which field has which number and type. That of the NPU program is small and was found from
 // outside (neu.h), hence no schema compiler here. The reader checks every distance, count and field against the bytes;

@@ -46,8 +46,8 @@ onnx::ValueInfo value_of(const TensorRecipe& tensor, std::size_t group) {
     return value;
 }
 
-// The segments that an idle program has: every engine but the last signals its first event; the last, which is the first
-// convolution engine, waits for them and ends.
+// The segments that an idle program has: every engine but the last signals its first event; the last, which is the
+// first convolution engine, waits for them and ends.
 std::vector<Buffer> idle_segments(std::size_t engines) {
     std::vector<Buffer> segments;
     const auto begin = [] {

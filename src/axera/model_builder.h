@@ -1,7 +1,7 @@
 // Makes .axmodel files from a description: what tests, and people without a compiler for the NPU, run the rest of this
 // room on. The files have the structure that compiled ones have, envelope, metadata, one program for each shape group;
-// the programs hold what every known program begins and ends with and no computation, so a card would run them and write
-// nothing. The mock runtime computes by the shapes and constants alone.
+// the programs hold what every known program begins and ends with and no computation, so a card would run them and
+// write nothing. The mock runtime computes by the shapes and constants alone.
 #pragma once
 
 #include <string>
@@ -32,8 +32,8 @@ struct ModelRecipe {
 // not have the same tensors in the same order.
 Result<Buffer> build_model(const ModelRecipe& recipe);
 
-// x[rows, depth] times y[columns, depth] transposed, as the matmul models of the vendor's samples are: int8 or int16 in,
-// float32 out.
+// x[rows, depth] times y[columns, depth] transposed, as the matmul models of the vendor's samples are: int8 or int16
+// in, float32 out.
 ModelRecipe matmul_recipe(onnx::ElementType type, std::uint64_t rows, std::uint64_t columns, std::uint64_t depth);
 
 }  // namespace npu::axera

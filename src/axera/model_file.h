@@ -2,8 +2,8 @@
 // compiled programs (neu.h), and the shape groups that a caller chooses from when it runs the model.
 //
 // A shape group is one set of input and output shapes that the model was compiled for. A model for language has several
-// (one to decode a token, others to take a prompt in chunks); each is a node of the graph with a program of its own, and
-// all share one blob of constants. Tensors of later groups may carry the group's number as a suffix: mask, mask_1.
+// (one to decode a token, others to take a prompt in chunks); each is a node of the graph with a program of its own,
+// and all share one blob of constants. Tensors of later groups may carry the group's number as a suffix: mask, mask_1.
 // A graph whose nodes feed each other (a network with parts on the CPU) is one group: its own inputs and outputs.
 #pragma once
 

@@ -60,8 +60,8 @@ struct Neu {
     std::string name, options;  // fields 8 and 9: "subgraph_npu_0_b1" and "{}"
     unsigned root_fields = 0;   // 9 or 10
 
-    // Fields that are present and not described above, as "root.7": a program with such fields can be read and kept, but
-    // not written anew.
+    // Fields that are present and not described above, as "root.7": a program with such fields can be read and kept,
+    // but not written anew.
     std::vector<std::string> unknown;
 };
 

@@ -1,6 +1,7 @@
-// What is an .axmodel file on the outside? An ONNX ModelProto whose graph computes nothing that ONNX knows: each node is
-// of the type "neu mode" and names, in a JSON attribute, initializers of bytes: the compiled program of the NPU (neu.h)
-// and its constants ("params"). Inputs and outputs of the graph are ordinary tensors with names, types and shapes.
+// What is an .axmodel file on the outside? An ONNX ModelProto whose graph computes nothing that ONNX knows: each node
+// is of the type "neu mode" and names, in a JSON attribute, initializers of bytes: the compiled program of the NPU
+// (neu.h) and its constants ("params"). Inputs and outputs of the graph are ordinary tensors with names, types and
+// shapes.
 //
 // Only the fields that such files have are spelt out here; whatever else a file holds is kept as it was and written
 // back. Field numbers are those of the public schema of ONNX; which of them occur was seen in 157 files

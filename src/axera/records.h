@@ -53,7 +53,8 @@ Event event_of(const Record& record);  // of an `event` record
 // The records of a segment; an error when its size does not divide by 8.
 Result<std::vector<Record>> decode_records(Bytes segment);
 
-// One line without its end: "write  0x04d0 = 0x00000004", "address 0x0250 = x + 0x..." names the symbol if there is one.
+// One line without its end: "write  0x04d0 = 0x00000004", "address 0x0250 = x + 0x..." names the symbol if there is
+// one.
 std::string record_text(const Record& record, const std::vector<Symbol>& symbols);
 
 }  // namespace npu::axera

@@ -1,5 +1,5 @@
-// Cards, memory and models through AXCL, each handle with an owner: what was opened is closed in the reverse order, once,
-// and never by a pointer that the library did not give (it would crash). What the library asks of its callers
+// Cards, memory and models through AXCL, each handle with an owner: what was opened is closed in the reverse order,
+// once, and never by a pointer that the library did not give (it would crash). What the library asks of its callers
 // (../shared/reference/axera.md, 1.10) is kept here and nowhere else:
 //
 //   a call needs a context that is current in its thread, so every member function makes it current first;

@@ -2,8 +2,9 @@
 // changes, so a byte-wise LZ with a window of 1024 bytes makes them eight times smaller:
 //
 //   c < 0x80            c + 1 bytes follow as they are
-//   c >= 0x80, b        copy from behind: distance (b << 2) | ((c >> 5) & 3), where 0 stands for 1024; the low five bits
-//                       of c are the length less 3, and when all five are set one more byte e follows: length 34 + e
+//   c >= 0x80, b        copy from behind: distance (b << 2) | ((c >> 5) & 3), where 0 stands for 1024; the low five
+//                       bits of c are the length less 3, and when all five are set one more byte e follows: length
+//                       34 + e
 //
 // Copies may overlap what they write. The end is that of the packed bytes. Source: found from outside and checked on
 // all 1352 packed segments of 157 files (../shared/reference/axera.md, 3.4).

@@ -1,7 +1,7 @@
 // How the weights of a linear layer lie in the constants of a compiled language model ("npu_params"). A matrix of
-// [rows, columns] is cut into blocks of 32 rows (64 in some models), each block into parts of columns: all but the first
-// are 544 wide, the first takes what is left, up to 576. A part is codes in chunks of 36 columns, then a tail that says
-// what the codes mean:
+// [rows, columns] is cut into blocks of 32 rows (64 in some models), each block into parts of columns: all but the
+// first are 544 wide, the first takes what is left, up to 576. A part is codes in chunks of 36 columns, then a tail
+// that says what the codes mean:
 //
 //   s4   code = q + 8, two columns a byte, the even one low: 18 bytes a row and chunk. Rows stand in units: 2k and 2k+1
 //        (with 64 rows also 2k+32 and 2k+33).
@@ -9,12 +9,12 @@
 //   s8   code = q + 128, split into nibbles: 18 bytes of low ones, then 18 of high ones. Units: rows r and r+16.
 //        Tail: {number, four zero bytes} for each row, 128 zero bytes, a float32 scale for each row.
 //
-// The number is -sum(q)/2 of this part in Q16.16; the scale is that of the whole row, repeated in each part. Columns that
-// fill up the last chunk hold q = 0.
+// The number is -sum(q)/2 of this part in Q16.16; the scale is that of the whole row, repeated in each part. Columns
+// that fill up the last chunk hold q = 0.
 //
-// Source: black-box results of others for Pulsar2 7.0-lite (../shared/reference/axera.md, 3.5), whose sizes agree with a
-// published file. They do not say whether chunks or units come first, and layouts change between versions: so both orders
-// are here, nothing is assumed about positions, and what a file has is found out by the sums (weight_search.h).
+// Source: black-box results of others for Pulsar2 7.0-lite (../shared/reference/axera.md, 3.5), whose sizes agree with
+// a published file. They do not say whether chunks or units come first, and layouts change between versions: so both
+// orders are here, nothing is assumed about positions, and what a file has is found out by the sums (weight_search.h).
 #pragma once
 
 #include <cstdint>

@@ -22,8 +22,8 @@ Result<void> each_part(const WeightPlace& place, Visit visit) {
     return {};
 }
 
-// Whether a column of a part holds anything: a narrower matrix, filled up with zeros to as many chunks, obeys the rules of
-// a wider one, too.
+// Whether a column of a part holds anything: a narrower matrix, filled up with zeros to as many chunks, obeys the rules
+// of a wider one, too.
 bool column_is_used(const WeightLayout& layout, unsigned width, unsigned column, Bytes bytes) {
     const Result<WeightPart> part = read_part(layout, width, bytes);
     for (unsigned row = 0; part && row < layout.block_rows; ++row) {

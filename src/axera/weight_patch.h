@@ -21,9 +21,9 @@ struct WeightPlace {
     std::uint64_t rows = 0, columns = 0;
 };
 
-// All places where a matrix of this shape lies, in order. The last column of its first part must not be all zeros, or it
-// would be taken for a narrower one. Places do not overlap; of two layouts that both fit at one
-// place, which takes constant weights, both are given.
+// All places where a matrix of this shape lies, in order. The last column of its first part must not be all zeros, or
+// it would be taken for a narrower one. Places do not overlap; of two layouts that both fit at one place, which takes
+// constant weights, both are given.
 std::vector<WeightPlace> find_weights(Bytes constants, std::uint64_t rows, std::uint64_t columns);
 
 // How numbers become codes. a: the weight of largest magnitude of a row becomes the lowest code, and the scale may be

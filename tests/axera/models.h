@@ -1,5 +1,5 @@
-// The models that tests run on: those of $NPU_TEST_DATA/axmodel, compiled by the vendor's compiler (ORIGIN.md there says
-// whence), and models of our own builder, which need no data.
+// The models that tests run on: those of $NPU_TEST_DATA/axmodel, compiled by the vendor's compiler (ORIGIN.md there
+// says whence), and models of our own builder, which need no data.
 #pragma once
 
 #include <gtest/gtest.h>

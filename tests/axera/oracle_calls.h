@@ -1,5 +1,5 @@
-// The calls of axcl-without-card.txt: what the vendor's library was asked when no card was there, row by row. Each row is
-// a function and a short name for its arguments; the answer is printed as in the table.
+// The calls of axcl-without-card.txt: what the vendor's library was asked when no card was there, row by row. Each row
+// is a function and a short name for its arguments; the answer is printed as in the table.
 #pragma once
 
 #include <functional>

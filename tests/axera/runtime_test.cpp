@@ -1,11 +1,15 @@
 // The binding and its owners on the mock: memory, contexts of threads, teardown, errors in words.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <random>
 #include <thread>
 
 #include "axera/cards.h"
+#include "axera/interrupts.h"
+#include "axera/memory_guard.h"
 #include "axera/models.h"
 
 namespace npu::axera::test {
@@ -155,6 +159,67 @@ TEST(DeviceMemory, is_given_back_and_runs_out_with_words) {
     }
     EXPECT_EQ(mock::counters().allocations, 0U);
     EXPECT_TRUE(mock::notes().empty());
+}
+
+TEST(MemoryGuard, what_fits_to_the_byte_is_let_through_and_one_byte_more_is_not) {
+    CardInfo card;
+    card.total_cmm = std::uint64_t{1000} << 20;
+    card.free_cmm = std::uint64_t{700} << 20;
+    const MemoryNeed exact{std::uint64_t{500} << 20, std::uint64_t{72} << 20, std::uint64_t{128} << 20};
+    EXPECT_TRUE(check_memory(exact, card).ok());
+    for (const auto part : {&MemoryNeed::model_bytes, &MemoryNeed::cache_bytes, &MemoryNeed::floor_bytes}) {
+        MemoryNeed more = exact;
+        more.*part += 1;
+        const Error error = check_memory(more, card).error();
+        EXPECT_EQ(error.code, ErrorCode::out_of_memory);
+        EXPECT_NE(error.message.find("700 of 1000 MiB of CMM free"), std::string::npos) << error.message;
+        more.*part = ~std::uint64_t{0};
+        EXPECT_FALSE(check_memory(more, card).ok());
+    }
+    card.total_cmm = card.free_cmm = 0;  // the card does not say
+    EXPECT_TRUE(check_memory(exact, card).ok());
+}
+
+TEST(MemoryGuard, a_model_larger_than_the_free_memory_is_not_sent_to_the_card) {
+    mock::Settings settings;
+    settings.cmm_bytes = std::uint64_t{32} << 20;
+    auto runtime = mock_runtime(settings);
+    const auto card = must(Card::open(runtime, 3));
+    ModelRecipe recipe = matmul_recipe(onnx::ElementType::int8, 2, 3, 8);
+    recipe.params.resize(std::size_t{15} << 20);  // an idle card has 18 of its MiB in use
+    const std::uint64_t before = mock::counters().bytes_to_device;
+    const Error error = Executor::load(card, built_model(recipe, "large.axmodel")).error();
+    EXPECT_NE(error.message.find("models take 16 MiB"), std::string::npos) << error.message;
+    EXPECT_EQ(mock::counters().bytes_to_device, before);
+    EXPECT_EQ(mock::counters().models, 0U);
+    recipe.params.resize(std::size_t{13} << 20);
+    EXPECT_TRUE(Executor::load(card, built_model(recipe, "large.axmodel")).ok());
+}
+
+TEST(Interrupts, the_first_signal_only_asks_and_afterwards_signals_do_what_they_did) {
+    struct sigaction before = {};
+    sigaction(SIGTERM, nullptr, &before);
+    {
+        const Interrupts interrupts;
+        EXPECT_FALSE(interrupts.requested());
+        std::raise(SIGTERM);
+        EXPECT_TRUE(interrupts.requested());
+    }
+    struct sigaction after = {};
+    sigaction(SIGTERM, nullptr, &after);
+    EXPECT_EQ(after.sa_handler, before.sa_handler);
+    const Interrupts again;
+    EXPECT_FALSE(again.requested());
+}
+
+TEST(Interrupts, a_second_signal_ends_the_program) {
+    EXPECT_EXIT(
+        {
+            const Interrupts interrupts;
+            std::raise(SIGINT);
+            std::raise(SIGINT);
+        },
+        testing::KilledBySignal(SIGINT), "");
 }
 
 TEST(Card, works_from_threads_that_never_made_a_context) {

@@ -15,7 +15,8 @@ TEST(SegmentCodec, literals_are_taken_as_they_are) {
 }
 
 TEST(SegmentCodec, a_copy_takes_length_and_distance_from_its_bits_and_may_overlap_itself) {
-    // distance 1 = (b << 2) | 1 with b = 0, length 3 + 4: bits 5 and 6 of the first byte hold the low bits of the distance.
+    // distance 1 = (b << 2) | 1 with b = 0, length 3 + 4: bits 5 and 6 of the first byte hold the low bits of the
+    // distance.
     EXPECT_EQ(must(unpack_segment(Buffer{0x00, 5, 0x80 | 1 << 5 | 4, 0})), (Buffer{5, 5, 5, 5, 5, 5, 5, 5}));
     // distance 3, length 5: the pattern goes on.
     EXPECT_EQ(must(unpack_segment(Buffer{0x02, 1, 2, 3, 0x80 | 3 << 5 | 2, 0})), (Buffer{1, 2, 3, 1, 2, 3, 1, 2}));
@@ -52,7 +53,8 @@ TEST(SegmentCodec, damaged_bytes_are_refused_with_the_place) {
               std::string::npos);
 }
 
-// Data of all kinds: noise, constants, records that repeat with changes, and every length around the borders of the code.
+// Data of all kinds: noise, constants, records that repeat with changes, and every length around the borders of the
+// code.
 TEST(SegmentCodec, what_was_packed_unpacks_to_itself) {
     std::mt19937 random(11);
     std::size_t smaller = 0;

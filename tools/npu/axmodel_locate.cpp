@@ -1,5 +1,5 @@
-// `npu axmodel locate FILE VALUE...`: where a number stands in a model: in constants, in the envelope, in packed bytes as
-// they are, and in the records that they unpack to. How one finds the size, scale or weight that a compiler hid.
+// `npu axmodel locate FILE VALUE...`: where a number stands in a model: in constants, in the envelope, in packed bytes
+// as they are, and in the records that they unpack to. How one finds the size, scale or weight that a compiler hid.
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
-// `npu axmodel weights` and `npu axmodel patch`: where a matrix of weights lies in a compiled model, and putting another
-// into its place. Weights are files of float32, row after row.
+// `npu axmodel weights` and `npu axmodel patch`: where a matrix of weights lies in a compiled model, and putting
+// another into its place. Weights are files of float32, row after row.
 #include <cstdlib>
 #include <cstring>
 #include <fstream>

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "axera/executor.h"
+#include "axera/interrupts.h"
 #include "axera/sha256.h"
 #include "axmodel.h"
 
@@ -159,9 +160,12 @@ void give_inputs(axera::Executor& executor, const Options& options) {
     }
 }
 
-double run_and_time(axera::Executor& executor, const Options& options) {
+double run_and_time(axera::Executor& executor, const Options& options, const axera::Interrupts& interrupts) {
     const auto start = std::chrono::steady_clock::now();
     for (unsigned i = 0; i < options.repeat; ++i) {
+        if (interrupts.requested()) {
+            fail("interrupted; the model is unloaded");
+        }
         if (options.asynchronous) {
             or_fail(executor.start(options.group));
             or_fail(executor.wait());
@@ -200,13 +204,14 @@ void check_output_names(const Options& options, const axera::Executor& executor)
 }
 
 void run(const Options& options) {
+    const axera::Interrupts interrupts;
     const Session session;
     const auto card = open_card(session.runtime, options.card);
     const auto executor = or_fail(axera::Executor::load(card, options.path));
     or_fail(executor->prepare(options.group));
     check_output_names(options, *executor);
     give_inputs(*executor, options);
-    const double milliseconds = run_and_time(*executor, options);
+    const double milliseconds = run_and_time(*executor, options, interrupts);
     ordered_json results{{"file", options.path},
                          {"card", or_fail(card->info()).description()},
                          {"compiler", executor->compiler()},

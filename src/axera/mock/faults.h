@@ -1,6 +1,6 @@
 // What goes wrong with real cards, on request. A specification is a list by comma of names, each with the opportunity
-// at which it happens, counted from 1: "execute-fails@at=3,types-unknown". Without @at it happens at every one. Sources:
-// reports of others, ../shared/reference/axera.md, 1.12 and 7.
+// at which it happens, counted from 1: "execute-fails@at=3,types-unknown". Without @at it happens at every one.
+// Sources: reports of others, ../shared/reference/axera.md, 1.12 and 7.
 #pragma once
 
 #include <array>

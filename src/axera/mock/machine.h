@@ -1,6 +1,6 @@
-// All that the mock runtime knows: its cards, and everything that a program holds handles to. A handle is the address of
-// the object it stands for and is looked up, never followed, so that a pointer that is none is an error and not a crash.
-// One mutex guards it all; the current context is a property of the thread, as in the vendor's library.
+// All that the mock runtime knows: its cards, and everything that a program holds handles to. A handle is the address
+// of the object it stands for and is looked up, never followed, so that a pointer that is none is an error and not a
+// crash. One mutex guards it all; the current context is a property of the thread, as in the vendor's library.
 #pragma once
 
 #include <condition_variable>

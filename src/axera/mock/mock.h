@@ -1,8 +1,8 @@
 // A stand-in for libaxcl_rt.so and the card behind it, in software. Code for the card runs unchanged on it: in process,
 // through functions(), or as a library of its own that is found and loaded as the vendor's is (libaxcl_rt.so in the
-// build's mock folder; src/axera/mock/exports.cpp). It answers as the vendor's library was seen to answer without a card
-// (all calls of ../shared/data/axcl-without-card.txt), and with a card as the public headers say; where they are silent
-// it is strict, so that what runs here does not depend on luck:
+// build's mock folder; src/axera/mock/exports.cpp). It answers as the vendor's library was seen to answer without a
+// card (all calls of ../shared/data/axcl-without-card.txt), and with a card as the public headers say; where they are
+// silent it is strict, so that what runs here does not depend on luck:
 //
 //   device addresses lead nowhere in the host, belong to one card and one allocation, and are never used twice;
 //   work in a stream happens when the stream is synchronised, not before;
@@ -34,8 +34,8 @@ struct Settings {
 // From the options of the user. Errors: a list of cards or faults that cannot be understood.
 Result<Settings> settings_of(const AxeraOptions& options);
 
-// Starts anew with these settings: all handles, memory, counts and notes are gone. Not to be called while another thread
-// is in a call. Errors: faults that cannot be understood, a card number twice.
+// Starts anew with these settings: all handles, memory, counts and notes are gone. Not to be called while another
+// thread is in a call. Errors: faults that cannot be understood, a card number twice.
 Result<void> configure(const Settings& settings);
 
 // The functions. Before the first `configure` they work as the environment says.
