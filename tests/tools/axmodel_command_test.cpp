@@ -247,10 +247,11 @@ TEST(AxmodelCommand, run_unloads_the_model_when_it_is_told_to_end) {
     write_model("long.axmodel", axera::matmul_recipe(ElementType::int8, 64, 512, 512));
     const Environment mock(Environment::Values{{"GGML_NPU_AXERA_MOCK", "1"}});
     // The shell sends the signal to its own child, once that catches it: bit 14 of the mask is SIGTERM.
-    const Output output = run("axmodel cards && { '" NPU_COMMAND
-                              "' axmodel run long.axmodel --repeat 1000000 & child=$!; "
-                              "until grep -q '^SigCgt:.*[4-7c-f]...$' /proc/$child/status; do sleep 0.05; done; "
-                              "kill -TERM $child; wait $child; }");
+    const Output output =
+        run("axmodel cards && { '" NPU_COMMAND
+            "' axmodel run long.axmodel --repeat 1000000 & child=$!; "
+            "until grep -qE '^(SigCgt:.*[4-7c-f]...$|State:.Z)' /proc/$child/status; do sleep 0.05; done; "
+            "kill -TERM $child; wait $child; }");
     EXPECT_EQ(output.status, 2);
     EXPECT_NE(output.error.find("interrupted; the model is unloaded"), std::string::npos) << output.error;
 }
