@@ -93,6 +93,18 @@ constexpr std::array table{
                "folder with the simulated /dev, /sys and /proc files; empty makes a temporary one"},
     OptionInfo{"GGML_NPU_SIM_REPORTS", OptionType::text, "", nullptr,
                "folder that receives a report of every process, as JSON"},
+    OptionInfo{"GGML_NPU_AXERA_LIBRARY", OptionType::text, "libaxcl_rt.so", nullptr,
+               "path of the vendor's runtime for Axera cards, or a name that the dynamic linker looks for"},
+    OptionInfo{"GGML_NPU_AXERA_MOCK", OptionType::choice, "0", "0|1",
+               "1: a runtime in software stands in for Axera cards"},
+    OptionInfo{"GGML_NPU_AXERA_MOCK_CARDS", OptionType::text, "3", nullptr,
+               "numbers of its cards, by comma; none: a driver without cards; no-driver: not even that"},
+    OptionInfo{"GGML_NPU_AXERA_MOCK_CMM_MIB", OptionType::integer, "7040", "32..1048576",
+               "memory of each of its cards, in MiB"},
+    OptionInfo{"GGML_NPU_AXERA_MOCK_FAULTS", OptionType::text, "", nullptr,
+               "faults for it to inject, as in execute-fails@at=3 (docs/axera.md)"},
+    OptionInfo{"GGML_NPU_AXERA_MOCK_LOG", OptionType::choice, "1", "0|1",
+               "1: what it finds wrong is printed on standard error"},
 };
 
 const OptionInfo& info_of(std::string_view name) {
@@ -173,6 +185,18 @@ SimulationOptions read_simulation_options(Reader& reader) {
     return parsed;
 }
 
+AxeraOptions read_axera_options(Reader& reader, OptionLookup lookup) {
+    AxeraOptions parsed;
+    const char* other_name = lookup("GGML_AXERA_MOCK");
+    parsed.mock = reader.flag("GGML_NPU_AXERA_MOCK") || (other_name != nullptr && std::string_view(other_name) == "1");
+    parsed.library = reader.text("GGML_NPU_AXERA_LIBRARY");
+    parsed.mock_cards = reader.text("GGML_NPU_AXERA_MOCK_CARDS");
+    parsed.mock_cmm_mib = reader.integer("GGML_NPU_AXERA_MOCK_CMM_MIB");
+    parsed.mock_faults = reader.text("GGML_NPU_AXERA_MOCK_FAULTS");
+    parsed.mock_log = reader.flag("GGML_NPU_AXERA_MOCK_LOG");
+    return parsed;
+}
+
 }  // namespace
 
 std::span<const OptionInfo> option_table() { return table; }
@@ -200,6 +224,7 @@ Result<Options> parse_options(OptionLookup lookup) {
     parsed.any_host = reader.flag("GGML_NPU_ANY_HOST");
     parsed.check_programs = reader.flag("GGML_NPU_CHECK");
     parsed.simulation = read_simulation_options(reader);
+    parsed.axera = read_axera_options(reader, lookup);
     if (!reader.errors().empty()) {
         return reader.errors().front();
     }
@@ -218,6 +243,21 @@ Result<SimulationOptions> parse_simulation_options(OptionLookup lookup) {
 const Result<SimulationOptions>& simulation_options() {
     static const Result<SimulationOptions> parsed =
         parse_simulation_options([](const char* name) -> const char* { return std::getenv(name); });
+    return parsed;
+}
+
+Result<AxeraOptions> parse_axera_options(OptionLookup lookup) {
+    Reader reader(lookup);
+    AxeraOptions parsed = read_axera_options(reader, lookup);
+    if (!reader.errors().empty()) {
+        return reader.errors().front();
+    }
+    return parsed;
+}
+
+const Result<AxeraOptions>& axera_options() {
+    static const Result<AxeraOptions> parsed =
+        parse_axera_options([](const char* name) -> const char* { return std::getenv(name); });
     return parsed;
 }
 

@@ -43,6 +43,16 @@ struct SimulationOptions {
     std::string reports;                   // GGML_NPU_SIM_REPORTS
 };
 
+// Axera cards, and the runtime that stands in for them (docs/axera.md).
+struct AxeraOptions {
+    bool mock = false;              // GGML_NPU_AXERA_MOCK
+    std::string library;            // GGML_NPU_AXERA_LIBRARY
+    std::string mock_cards;         // GGML_NPU_AXERA_MOCK_CARDS: numbers by comma, none, or no-driver
+    std::int64_t mock_cmm_mib = 0;  // GGML_NPU_AXERA_MOCK_CMM_MIB
+    std::string mock_faults;        // GGML_NPU_AXERA_MOCK_FAULTS
+    bool mock_log = true;           // GGML_NPU_AXERA_MOCK_LOG
+};
+
 // The parsed options. Plain values: make one with `parse_options` (tests) or use `options()` (the product).
 struct Options {
     std::string device;        // GGML_NPU_DEVICE: auto | simulated | simulated-rocket | path of a node
@@ -65,6 +75,7 @@ struct Options {
     bool any_host = false;           // GGML_NPU_ANY_HOST
     bool check_programs = true;      // GGML_NPU_CHECK
     SimulationOptions simulation;    // GGML_NPU_SIM_...
+    AxeraOptions axera;              // GGML_NPU_AXERA_...
 };
 
 // Reads options through `lookup` (returns nullptr for an unset variable). An unknown variable that starts with
@@ -81,6 +92,13 @@ Result<SimulationOptions> parse_simulation_options(OptionLookup lookup);
 
 // From the environment, parsed once. Thread-safe.
 const Result<SimulationOptions>& simulation_options();
+
+// As parse_simulation_options, for whoever needs nothing but Axera cards. The mock may also be asked for as
+// GGML_AXERA_MOCK=1, as other tools for these cards do.
+Result<AxeraOptions> parse_axera_options(OptionLookup lookup);
+
+// From the environment, parsed once. Thread-safe.
+const Result<AxeraOptions>& axera_options();
 
 // Where temporary files go: $TMPDIR, or "/tmp".
 std::string temporary_folder();

@@ -18,6 +18,7 @@ struct Failure {
 [[noreturn]] void fail(std::string message, int status = 2);
 
 void add_asm(CLI::App& program);
+void add_axmodel(CLI::App& program);
 void add_check(CLI::App& program);
 void add_disasm(CLI::App& program);
 void add_plan(CLI::App& program);

@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
     CLI::App program("Tools for the NPUs of small boards, and for the NPU in software.", "npu");
     program.require_subcommand(1);
     add_asm(program);
+    add_axmodel(program);
     add_check(program);
     add_disasm(program);
     add_plan(program);
