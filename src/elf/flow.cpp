@@ -64,9 +64,10 @@ void Flow::cut(std::span<const std::size_t> group) {
     for (const std::size_t index : group) {
         const Function& f = functions[index];
         leaders_[f.start] = true;
-        for (const std::uint64_t pad : f.landing_pads) {
-            if (in_group(pad)) {
-                leaders_[pad] = true;
+        for (const LandingPad& pad : f.landing_pads) {
+            if (in_group(pad.pad)) {
+                leaders_[pad.pad] = true;
+                pads_.push_back(pad);
             }
         }
         for (std::uint64_t a = f.start; a + 4 <= f.end; a += 4) {
@@ -81,6 +82,7 @@ void Flow::cut(std::span<const std::size_t> group) {
             }
         }
     }
+    std::sort(pads_.begin(), pads_.end(), [](auto& a, auto& b) { return a.start < b.start; });
     // A part of a function that was moved away is entered by branches that are seen; only the first is entered by calls.
     for (const std::size_t index : group) {
         const auto to = program_.branches_to(functions[index].start);
@@ -139,36 +141,93 @@ void Flow::connect() {
     }
 }
 
-void Flow::settle() {
-    std::deque<std::size_t> work;
-    std::vector<bool> waiting(blocks_.size(), false);
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
-        if (blocks_[b].root) {
-            blocks_[b].seen = true;
-            work.push_back(b);
-            waiting[b] = true;
+// Joins registers into a block; true when that changed what the block begins with.
+bool Flow::enter(std::size_t block, const Registers& registers) {
+    Block& next = blocks_[block];
+    if (next.seen) {
+        return next.in.meet(registers);
+    }
+    next.in = registers;
+    next.seen = true;
+    return true;
+}
+
+// What is known at the beginning of `to` after the last branch of `from`, which may have compared something.
+Registers Flow::along(const Block& from, std::size_t to, Registers registers) const {
+    const Instruction last = program_.instruction(from.end - 4);
+    const bool taken = blocks_[to].start == last.target;
+    if (!last.is_conditional() || last.target == from.end) {
+        return registers;
+    }
+    const std::uint32_t word = program_.image().load_at<std::uint32_t>(from.end - 4).value_or(0);
+    if (last.op == Op::compare_branch && ((word >> 24 & 1) == 0) == taken && !registers.get(last.rn)) {
+        registers.set(last.rn, 0, false);
+    } else if (last.op == Op::branch_if && from.end - from.start >= 8 && (word & 15) <= 1 &&
+               ((word & 15) == 0) == taken) {
+        const std::uint32_t before = program_.image().load_at<std::uint32_t>(from.end - 8).value_or(0);
+        const unsigned reg = before >> 5 & 31;
+        if ((before & 0x7fc0001f) == 0x7100001f && !registers.get(reg)) {  // cmp reg, #immediate
+            registers.set(reg, before >> 10 & 4095, false);
         }
     }
+    return registers;
+}
+
+void Flow::run(const std::vector<std::size_t>& first) {
+    std::deque<std::size_t> work(first.begin(), first.end());
+    std::vector<bool> waiting(blocks_.size(), false);
+    const auto push = [&](std::size_t b) {
+        if (!waiting[b]) {
+            waiting[b] = true;
+            work.push_back(b);
+        }
+    };
+    const auto throws = [&](std::uint64_t a, const Instruction& i, const Registers& r) {
+        if (pads_.empty() || (i.op != Op::call && i.op != Op::call_register)) {
+            return;
+        }
+        auto pad = std::upper_bound(pads_.begin(), pads_.end(), a,
+                                    [](std::uint64_t at, const LandingPad& p) { return at < p.start; });
+        if (pad == pads_.begin() || a >= (--pad)->end) {
+            return;
+        }
+        Registers kept = r;
+        kept.forget(i.writes);
+        const auto to = block_at(pad->pad);
+        if (to && enter(*to, kept)) {
+            push(*to);
+        }
+    };
     while (!work.empty()) {
         const std::size_t b = work.front();
         work.pop_front();
         waiting[b] = false;
-        const Registers out = walk(blocks_[b], blocks_[b].in);
+        const Registers in = blocks_[b].in;
+        const Registers out = walk(blocks_[b], in, throws);
         for (const std::size_t to : blocks_[b].to) {
-            Block& next = blocks_[to];
-            bool changed = false;
-            if (next.seen) {
-                changed = next.in.meet(out);
-            } else {
-                next.in = out;
-                next.seen = true;
-                changed = true;
-            }
-            if (changed && !waiting[to]) {
-                work.push_back(to);
-                waiting[to] = true;
+            if (enter(to, along(blocks_[b], to, out))) {
+                push(to);
             }
         }
+    }
+}
+
+void Flow::settle() {
+    std::set<std::uint64_t> pads;
+    for (const LandingPad& pad : pads_) {
+        pads.insert(pad.pad);
+    }
+    // First what is entered from outside; then, knowing nothing, what no path was seen to reach.
+    for (const bool landing : {false, true}) {
+        std::vector<std::size_t> first;
+        for (std::size_t b = 0; b < blocks_.size(); ++b) {
+            Block& block = blocks_[b];
+            if (!block.seen && block.root && (landing || !pads.contains(block.start))) {
+                block.seen = true;
+                first.push_back(b);
+            }
+        }
+        run(first);
     }
 }
 

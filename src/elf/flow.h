@@ -29,6 +29,9 @@ struct Registers {
     bool meet(const Registers& other);
 };
 
+// Follows one function with all its parts. Beside moves and additions it knows what a comparison proves: behind
+// `cmp x4, #33; b.ne elsewhere` x4 is 33, and compilers use that. A landing pad begins with what held at the calls that
+// lead to it, so far as a call preserves it.
 class Flow {
   public:
     struct Block {
@@ -36,7 +39,7 @@ class Flow {
         std::uint64_t end = 0;
         std::vector<std::size_t> from;  // blocks that lead here
         std::vector<std::size_t> to;
-        bool root = false;  // entered in a way that is not seen: function start, landing pad, jump table
+        bool root = false;  // entered otherwise, too: function start, landing pad, jump table
         bool seen = false;
         Registers in;
     };
@@ -56,11 +59,15 @@ class Flow {
     void cut(std::span<const std::size_t> group);
     void connect();
     void settle();
+    void run(const std::vector<std::size_t>& first);
+    bool enter(std::size_t block, const Registers& registers);
+    [[nodiscard]] Registers along(const Block& from, std::size_t to, Registers registers) const;
     void step(const Instruction& i, std::uint64_t address, Registers& registers) const;
 
     const Program& program_;
     std::vector<Block> blocks_;  // by address
     std::map<std::uint64_t, bool> leaders_;
+    std::vector<LandingPad> pads_;
 };
 
 // The pointer at a place, if the dynamic linker writes it and nobody may change it later.

@@ -1,7 +1,6 @@
 #include "elf/frames.h"
 
 #include <algorithm>
-#include <set>
 
 namespace npu::elf {
 
@@ -144,8 +143,8 @@ std::optional<Common> read_common(const Image& image, std::uint64_t address) {
     return c.good() ? std::optional(common) : std::nullopt;
 }
 
-std::vector<std::uint64_t> read_landing_pads(const Image& image, std::uint64_t table, const Frame& frame) {
-    std::set<std::uint64_t> pads;
+std::vector<LandingPad> read_landing_pads(const Image& image, std::uint64_t table, const Frame& frame) {
+    std::vector<LandingPad> pads;
     Cursor c(image, table);
     const auto base = c.take_encoded(c.take<std::uint8_t>(), 0).value_or(frame.start);
     if (const auto types = c.take<std::uint8_t>(); types != omitted) {
@@ -155,15 +154,16 @@ std::vector<std::uint64_t> read_landing_pads(const Image& image, std::uint64_t t
     const std::uint64_t size = c.take_uleb();
     const std::uint64_t begin = c.address();
     while (c.good() && c.address() - begin < size) {
-        (void)c.take_encoded(encoding, 0);
-        (void)c.take_encoded(encoding, 0);
+        const auto start = c.take_encoded(encoding, 0);
+        const auto length = c.take_encoded(encoding, 0);
         const auto pad = c.take_encoded(encoding, 0);
         c.take_uleb();
         if (c.good() && pad.value_or(0) != 0) {
-            pads.insert(base + *pad);
+            pads.push_back(
+                {frame.start + start.value_or(0), frame.start + start.value_or(0) + length.value_or(0), base + *pad});
         }
     }
-    return {pads.begin(), pads.end()};
+    return pads;
 }
 
 std::optional<Frame> read_frame(const Image& image, std::uint64_t address) {

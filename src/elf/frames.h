@@ -10,10 +10,17 @@
 
 namespace npu::elf {
 
+// A call in [start, end) through which an exception passes goes on at `pad`.
+struct LandingPad {
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;
+    std::uint64_t pad = 0;
+};
+
 struct Frame {
     std::uint64_t start = 0;
-    std::uint64_t end = 0;                    // behind the last byte
-    std::vector<std::uint64_t> landing_pads;  // addresses, ascending
+    std::uint64_t end = 0;  // behind the last byte
+    std::vector<LandingPad> landing_pads;
 };
 
 // All functions with a frame, by start. Entries that contradict themselves are left out and counted in `bad`; without a

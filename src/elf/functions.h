@@ -17,7 +17,7 @@ struct Function {
     std::uint64_t end = 0;
     std::string name;  // empty in a stripped file unless exported
     FunctionSource source = FunctionSource::frame;
-    std::vector<std::uint64_t> landing_pads;
+    std::vector<LandingPad> landing_pads;
     bool returns = true;  // false: no path leads out of it, as of abort()
 };
 
