@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
     add_asm(program);
     add_check(program);
     add_disasm(program);
+    add_elf(program);
     add_plan(program);
     add_predict(program);
     add_registers(program);
