@@ -53,5 +53,6 @@ void add_elf_xref(CLI::App& elf);
 void add_elf_callers(CLI::App& elf);
 void add_elf_asserts(CLI::App& elf);
 void add_elf_guards(CLI::App& elf);
+void add_elf_patch(CLI::App& elf);
 
 }  // namespace npu::tools
