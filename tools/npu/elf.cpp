@@ -15,6 +15,11 @@ void add_elf(CLI::App& program) {
     add_elf_asserts(*elf);
     add_elf_guards(*elf);
     add_elf_patch(*elf);
+    add_elf_diff(*elf);
+    add_elf_find(*elf);
+    add_elf_crash(*elf);
+    add_elf_rtti(*elf);
+    add_elf_dis(*elf);
     elf->footer(
         "Exit status: 0 done; 1 nothing found; 2 usage; 3 not a supported ELF file; 4 torn or malformed; 5 bytes "
         "differ;\n"

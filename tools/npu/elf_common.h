@@ -54,5 +54,10 @@ void add_elf_callers(CLI::App& elf);
 void add_elf_asserts(CLI::App& elf);
 void add_elf_guards(CLI::App& elf);
 void add_elf_patch(CLI::App& elf);
+void add_elf_diff(CLI::App& elf);
+void add_elf_find(CLI::App& elf);
+void add_elf_crash(CLI::App& elf);
+void add_elf_rtti(CLI::App& elf);
+void add_elf_dis(CLI::App& elf);
 
 }  // namespace npu::tools
