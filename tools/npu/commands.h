@@ -21,6 +21,7 @@ void add_asm(CLI::App& program);
 void add_axmodel(CLI::App& program);
 void add_check(CLI::App& program);
 void add_disasm(CLI::App& program);
+void add_elf(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_predict(CLI::App& program);
 void add_registers(CLI::App& program);

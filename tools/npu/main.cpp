@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
     add_axmodel(program);
     add_check(program);
     add_disasm(program);
+    add_elf(program);
     add_plan(program);
     add_predict(program);
     add_registers(program);
