@@ -22,7 +22,7 @@ Result<std::shared_ptr<const axcl::Library>> library_of(const AxeraOptions& opti
         return axcl::Library::open(options.library);
     }
     NPU_ASSIGN(const mock::Settings settings, mock::settings_of(options));
-    NPU_TRY(mock::configure(settings));
+    NPU_TRY(mock::ensure(settings));
     return axcl::Library::of(mock::functions(), "the mock of the AXCL runtime");
 }
 

@@ -96,6 +96,22 @@ TEST(Runtime, cards_have_the_numbers_and_the_memory_of_the_options) {
     EXPECT_FALSE(Card::open(runtime, 0).ok());
 }
 
+TEST(Runtime, two_users_of_one_process_share_the_cards_of_the_mock) {
+    AxeraOptions options;
+    options.mock = true;
+    options.mock_cards = "7";
+    options.mock_cmm_mib = 50;
+    const auto first = must(Card::open(must(Runtime::open(options)), 7));
+    DeviceMemory memory = must(DeviceMemory::allocate(first, 1 << 20));
+    const Buffer bytes = random_bytes(1 << 20);
+    must(memory.write(bytes));
+    const auto second = must(Card::open(must(Runtime::open(options)), 7));
+    EXPECT_EQ(must(second->info()).free_cmm, std::uint64_t{31} << 20);
+    Buffer back(bytes.size());
+    must(memory.read(back));
+    EXPECT_EQ(back, bytes);
+}
+
 TEST(Runtime, what_a_card_says_of_its_memory_is_not_believed_when_it_makes_no_sense) {
     mock_runtime();
     axcl::Functions functions = mock::functions();

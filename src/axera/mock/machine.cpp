@@ -175,6 +175,16 @@ Result<void> configure(const Settings& settings) {
     return {};
 }
 
+Result<void> ensure(const Settings& settings) {
+    {
+        const std::lock_guard lock(global_mutex());
+        if (instance() != nullptr && instance()->settings == settings) {
+            return {};
+        }
+    }
+    return configure(settings);
+}
+
 Counters counters() {
     const std::lock_guard lock(global_mutex());
     Counters now;

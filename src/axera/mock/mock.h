@@ -29,6 +29,8 @@ struct Settings {
     std::uint64_t cmm_bytes = std::uint64_t{7040} << 20;
     std::string faults;  // faults.h
     bool log = false;    // notes go to the log, too
+
+    bool operator==(const Settings&) const = default;
 };
 
 // From the options of the user. Errors: a list of cards or faults that cannot be understood.
@@ -37,6 +39,9 @@ Result<Settings> settings_of(const AxeraOptions& options);
 // Starts anew with these settings: all handles, memory, counts and notes are gone. Not to be called while another
 // thread is in a call. Errors: faults that cannot be understood, a card number twice.
 Result<void> configure(const Settings& settings);
+
+// The same, unless it runs with these settings already: several users of one process share the cards.
+Result<void> ensure(const Settings& settings);
 
 // The functions. Before the first `configure` they work as the environment says.
 const axcl::Functions& functions();
