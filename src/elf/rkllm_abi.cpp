@@ -14,7 +14,11 @@ std::vector<AbiVersion> read_table() {
     std::string joined;
     std::istringstream raw{std::string(rkllm_abi_text)};
     for (std::string line; std::getline(raw, line);) {
-        joined += line.starts_with("  ") ? " " + line.substr(2) : "\n" + line;
+        if (line.starts_with("  ")) {
+            joined.append(" ").append(line, 2);
+        } else {
+            joined.append("\n").append(line);
+        }
     }
     std::istringstream text(joined);
     for (std::string line; std::getline(text, line);) {
@@ -25,7 +29,7 @@ std::vector<AbiVersion> read_table() {
             words >> versions.emplace_back().version;
         } else if (kind == "functions") {
             for (std::string name; words >> name;) {
-                versions.back().functions.push_back("rkllm_" + name);
+                versions.back().functions.push_back(format("rkllm_%s", name.c_str()));
             }
         } else if (kind == "struct") {
             AbiStruct& s = versions.back().structs.emplace_back();
