@@ -24,6 +24,7 @@ void add_elf(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_predict(CLI::App& program);
 void add_registers(CLI::App& program);
+void add_rkllm(CLI::App& program);
 void add_sim(CLI::App& program);
 void add_timing(CLI::App& program);
 

@@ -59,5 +59,6 @@ void add_elf_find(CLI::App& elf);
 void add_elf_crash(CLI::App& elf);
 void add_elf_rtti(CLI::App& elf);
 void add_elf_dis(CLI::App& elf);
+void add_elf_identify(CLI::App& elf);
 
 }  // namespace npu::tools

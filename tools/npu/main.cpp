@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
     add_plan(program);
     add_predict(program);
     add_registers(program);
+    add_rkllm(program);
     add_sim(program);
     add_timing(program);
     try {
