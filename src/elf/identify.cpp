@@ -109,6 +109,45 @@ class SourceReader {
     std::string joined_;
 };
 
+// Whether an instruction passes a register on: moves or stores it (either one of a pair).
+bool passes_on(const Program& program, std::uint64_t address, unsigned reg) {
+    const Instruction i = program.instruction(address);
+    const std::uint32_t word = program.image().load_at<std::uint32_t>(address).value_or(0);
+    const bool pair = (word & 0x3a000000) == 0x28000000;
+    return (i.op == Op::move_register && i.rn == reg) ||
+           (i.op == Op::store && (i.rd == reg || (pair && (word >> 10 & 31) == reg)));
+}
+
+// The innermost loop around a mention of a name: the shortest stretch that a branch goes back over. A compiler may have made
+// the address in front of the loop; then it is the shortest behind it that passes the register on.
+// Returns where the name is on its way to the callback.
+std::uint64_t find_loop(const Program& program, const Function& f, const Reference& r, LayerLoop& loop) {
+    std::uint64_t best = r.site;
+    for (const bool hoisted : {false, true}) {
+        for (std::uint64_t a = r.site; a + 4 <= f.end; a += 4) {
+            const Instruction i = program.instruction(a);
+            if ((!i.is_conditional() && i.op != Op::jump) || i.target > a || i.target < f.start) {
+                continue;
+            }
+            bool around = i.target <= r.site;
+            std::uint64_t passed = r.site;
+            for (std::uint64_t b = i.target; hoisted && !around && b < a; b += 4) {
+                around = passes_on(program, b, r.reg);
+                passed = around ? b : passed;
+            }
+            if (around && (loop.end == 0 || a + 4 - i.target < loop.end - loop.start)) {
+                loop.start = i.target;
+                loop.end = a + 4;
+                best = passed;
+            }
+        }
+        if (loop.end != 0) {
+            break;
+        }
+    }
+    return best;
+}
+
 }  // namespace
 
 void read_source(std::string_view text, SourceTexts& into) {
@@ -194,15 +233,7 @@ std::vector<LayerLoop> find_layer_loops(const Program& program, const References
         LayerLoop loop;
         loop.function = f->start;
         loop.site = r.site;
-        // The innermost loop: the shortest stretch from a branch backwards over the site.
-        for (std::uint64_t a = r.site; a + 4 <= f->end; a += 4) {
-            const Instruction i = program.instruction(a);
-            const bool back = (i.is_conditional() || i.op == Op::jump) && i.target <= r.site && i.target >= f->start;
-            if (back && (loop.end == 0 || a + 4 - i.target < loop.end - loop.start)) {
-                loop.start = i.target;
-                loop.end = a + 4;
-            }
-        }
+        const std::uint64_t passed = find_loop(program, *f, r, loop);
         std::set<int> counters;
         for (std::uint64_t a = loop.start; a < loop.end; a += 4) {
             const Instruction i = program.instruction(a);
@@ -211,7 +242,7 @@ std::vector<LayerLoop> find_layer_loops(const Program& program, const References
             }
         }
         loop.index_register = counters.size() == 1 ? *counters.begin() : -1;
-        for (std::uint64_t a = r.site; a < r.site + 16 * 4 && a + 4 <= f->end; a += 4) {
+        for (std::uint64_t a = passed; a < passed + 16 * 4 && a + 4 <= f->end; a += 4) {
             if (program.instruction(a).op == Op::call_register) {
                 loop.callbacks.push_back(a);
                 break;
