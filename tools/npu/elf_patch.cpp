@@ -173,6 +173,10 @@ void run_verify(const Options& options) {
 void store(const Options& options, const elf::Image& image, const std::vector<std::uint8_t>& bytes) {
     const unsigned mode = elf::mode_of(options.path);
     std::string output = options.output;
+    std::error_code ignored;
+    if (!options.in_place && std::filesystem::equivalent(output, options.path, ignored)) {
+        fail("-o names the library itself; --in-place replaces it and keeps the original beside it", elf_usage);
+    }
     if (options.in_place) {
         // Through a link the file itself is replaced, not the link.
         output = options.follow ? std::filesystem::canonical(options.path).string() : options.path;
