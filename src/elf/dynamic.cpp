@@ -105,16 +105,31 @@ class Reader {
         return {};
     }
 
+    // The highest symbol that a relocation names, plus one. The newer hash table lists exports only, and an executable may
+    // have none.
+    [[nodiscard]] std::uint64_t relocated_symbols() const {
+        std::uint64_t count = 0;
+        for (const auto& [tag, size_tag] : {std::pair(tag_rela, tag_rela_size), std::pair(tag_plt, tag_plt_size)}) {
+            const auto address = dynamic_.value(tag);
+            const auto table = address ? image_.at(*address, dynamic_.value(size_tag).value_or(0)) : std::nullopt;
+            for (std::uint64_t at = 0; table && inside(at, rela_size, table->size()); at += rela_size) {
+                count = std::max(count, (load<std::uint64_t>(*table, at + 8).value_or(0) >> 32) + 1);
+            }
+        }
+        return count;
+    }
+
     // The file does not say how many symbols there are; the hash tables do.
     [[nodiscard]] std::uint64_t symbol_count() const {
         if (const auto hash = dynamic_.value(tag_hash)) {
             return load<std::uint32_t>(image_.rest_at(*hash), 4).value_or(0);
         }
         const auto hash = dynamic_.value(tag_gnu_hash);
-        if (!hash) {
-            return 0;
-        }
-        const Bytes table = image_.rest_at(*hash);
+        return hash ? std::max(hashed_symbols(*hash), relocated_symbols()) : 0;
+    }
+
+    [[nodiscard]] std::uint64_t hashed_symbols(std::uint64_t hash) const {
+        const Bytes table = image_.rest_at(hash);
         const std::uint64_t buckets = load<std::uint32_t>(table, 0).value_or(0);
         const std::uint64_t first = load<std::uint32_t>(table, 4).value_or(0);
         const std::uint64_t bucket_at = 16 + 8 * std::uint64_t{load<std::uint32_t>(table, 8).value_or(0)};

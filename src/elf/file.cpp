@@ -1,6 +1,7 @@
 #include "elf/file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,6 +95,34 @@ Result<void> write_file_whole(const std::string& path, Bytes bytes, unsigned mod
         return refused(path, "cannot replace", number);
     }
     return {};
+}
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status {};
+    if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
+        return make_error(ErrorCode::not_found, "%s: %s", path.c_str(), std::strerror(errno));
+    }
+    if (!S_ISREG(status.st_mode)) {
+        return make_error(ErrorCode::not_found, "%s: this is no file", path.c_str());
+    }
+    const auto size = static_cast<std::size_t>(status.st_size);
+    if (size == 0) {
+        return MappedFile(Bytes{});
+    }
+    void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    if (start == MAP_FAILED) {
+        return make_error(ErrorCode::not_found, "%s: %s", path.c_str(), std::strerror(errno));
+    }
+    return MappedFile(Bytes(static_cast<const std::uint8_t*>(start), size));
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(other.bytes_) { other.bytes_ = {}; }
+
+MappedFile::~MappedFile() {
+    if (!bytes_.empty()) {
+        ::munmap(const_cast<std::uint8_t*>(bytes_.data()), bytes_.size());
+    }
 }
 
 unsigned mode_of(const std::string& path) {

@@ -14,11 +14,9 @@ std::vector<AbiVersion> read_table() {
     std::string joined;
     std::istringstream raw{std::string(rkllm_abi_text)};
     for (std::string line; std::getline(raw, line);) {
-        if (line.starts_with("  ")) {
-            joined.append(" ").append(line, 2);
-        } else {
-            joined.append("\n").append(line);
-        }
+        const bool continues = line.starts_with("  ");
+        joined += continues ? ' ' : '\n';
+        joined.append(line, continues ? 2 : 0);
     }
     std::istringstream text(joined);
     for (std::string line; std::getline(text, line);) {

@@ -17,7 +17,11 @@ std::string enclosing_of(const std::string& name) {
         return name.substr(0, lambda);
     }
     const std::size_t local = name.rfind(")::");
-    return local == std::string::npos || name.find('<') < local ? std::string() : name.substr(0, local + 1);
+    if (local == std::string::npos || name.find('<') < local) {
+        return {};
+    }
+    const std::string around = name.substr(0, local + 1);
+    return around.ends_with("(anonymous namespace)") ? std::string() : around;
 }
 
 }  // namespace

@@ -345,6 +345,7 @@ TEST_F(Emulated, RefusalsHaveTheirExitStatus) {
     ASSERT_EQ(npu("patch new shapes.so --assert 'mask->ne.0. ==' --name m -o m.json").status, 0);
     EXPECT_EQ(npu("patch apply m.json shapes.so -o /dev/full/x.so").status, 9);
     EXPECT_EQ(npu("patch apply m.json shapes.so -o /proc/x.so").status, 9) << "nothing can be made there";
+    EXPECT_EQ(npu("patch apply m.json shapes.so -o ./shapes.so").status, 2) << "not over the library itself";
     // A disk that is full: the limit on the size of files stops the write half way.
     const Output full =
         shell("cd " + folder_.string() +

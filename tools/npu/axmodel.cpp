@@ -29,8 +29,6 @@ nlohmann::ordered_json json_of(const axera::ModelTensor& tensor) {
             {"bytes", tensor.bytes}};
 }
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
 void add_axmodel(CLI::App& program) {
     CLI::App* command = program.add_subcommand("axmodel", "Compiled models of Axera cards (.axmodel)");
     command->require_subcommand(1);

@@ -27,6 +27,4 @@ std::string describe(const axera::ModelTensor& tensor);
 
 nlohmann::ordered_json json_of(const axera::ModelTensor& tensor);
 
-void print(const std::string& text);
-
 }  // namespace npu::tools

@@ -14,6 +14,9 @@ struct Failure {
     int status = 2;
 };
 
+// To standard output, as it is.
+void print(const std::string& text);
+
 // Ends the subcommand.
 [[noreturn]] void fail(std::string message, int status = 2);
 
@@ -25,6 +28,7 @@ void add_elf(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_predict(CLI::App& program);
 void add_registers(CLI::App& program);
+void add_rkllm(CLI::App& program);
 void add_sim(CLI::App& program);
 void add_timing(CLI::App& program);
 

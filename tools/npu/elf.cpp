@@ -20,6 +20,7 @@ void add_elf(CLI::App& program) {
     add_elf_crash(*elf);
     add_elf_rtti(*elf);
     add_elf_dis(*elf);
+    add_elf_identify(*elf);
     elf->footer(
         "Exit status: 0 done; 1 nothing found; 2 usage; 3 not a supported ELF file; 4 torn or malformed; 5 bytes "
         "differ;\n"

@@ -89,8 +89,6 @@ std::string demangled(const std::string& name) {
     return status == 0 && text ? std::string(text.get()) : name;
 }
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
 void print(const Json& json) { print(json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"); }
 
 }  // namespace npu::tools

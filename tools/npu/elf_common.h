@@ -41,7 +41,6 @@ std::string hex(std::uint64_t value);
 std::string one_line(std::string_view text);
 // Type or function name as C++ writes it; the name itself when it is not mangled.
 std::string demangled(const std::string& name);
-void print(const std::string& text);
 // Bytes that are no UTF-8 are replaced.
 void print(const Json& json);
 
@@ -59,5 +58,6 @@ void add_elf_find(CLI::App& elf);
 void add_elf_crash(CLI::App& elf);
 void add_elf_rtti(CLI::App& elf);
 void add_elf_dis(CLI::App& elf);
+void add_elf_identify(CLI::App& elf);
 
 }  // namespace npu::tools

@@ -7,6 +7,7 @@
 
 #include "elf/file.h"
 #include "elf/info.h"
+#include "elf/sha256.h"
 #include "elf_common.h"
 
 namespace npu::tools {
@@ -172,6 +173,10 @@ void run_verify(const Options& options) {
 void store(const Options& options, const elf::Image& image, const std::vector<std::uint8_t>& bytes) {
     const unsigned mode = elf::mode_of(options.path);
     std::string output = options.output;
+    std::error_code ignored;
+    if (!options.in_place && std::filesystem::equivalent(output, options.path, ignored)) {
+        fail("-o names the library itself; --in-place replaces it and keeps the original beside it", elf_usage);
+    }
     if (options.in_place) {
         // Through a link the file itself is replaced, not the link.
         output = options.follow ? std::filesystem::canonical(options.path).string() : options.path;
@@ -183,7 +188,9 @@ void store(const Options& options, const elf::Image& image, const std::vector<st
         write(backup, image.bytes(), mode);
     }
     write(output, bytes, mode);
-    print(output + ": written\n");
+    if (!options.json) {
+        print(output + ": written\n");
+    }
 }
 
 void run_change(const Options& options, bool forward) {
@@ -212,9 +219,19 @@ void run_change(const Options& options, bool forward) {
     if (!bytes) {
         fail(bytes.error().message, elf_differs);
     }
-    show(patch, forward);
+    if (!options.json) {
+        show(patch, forward);
+    }
     if (!options.dry_run) {
         store(options, program.image(), *bytes);
+    }
+    if (options.json) {
+        print(Json{{"patch", patch.name},
+                   {"direction", forward ? "apply" : "revert"},
+                   {"written", !options.dry_run},
+                   {"sha256", elf::sha256(*bytes)},
+                   {"caveat", patch.caveat},
+                   {"places", Json::parse(elf::write_patch(patch)).at("places")}});
     }
 }
 
@@ -227,6 +244,7 @@ void add_change(CLI::App& patch, const char* name, const char* help, bool forwar
     command->add_flag("--in-place", options->in_place, "Replaces LIB and keeps it as LIB.orig");
     command->add_flag("--follow", options->follow, "LIB may be a link");
     command->add_flag("--dry-run", options->dry_run, "Writes nothing");
+    command->add_flag("--json", options->json, "Prints JSON");
     if (forward) {
         command->add_flag("--accept-reanchor", options->accept,
                           "Patches the place that was found again in another build");

@@ -11,6 +11,8 @@
 
 namespace npu::tools {
 
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
 void fail(std::string message, int status) { throw Failure{std::move(message), status}; }
 
 }  // namespace npu::tools
@@ -59,6 +61,7 @@ int main(int argc, char** argv) {
     add_plan(program);
     add_predict(program);
     add_registers(program);
+    add_rkllm(program);
     add_sim(program);
     add_timing(program);
     add_externals(program, argv);

@@ -13,8 +13,6 @@ using nlohmann::json;
 
 namespace {
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
 json fit_as_json(const rockchip::Fit& fit) {
     return {{"rows", fit.rows}, {"median_error", fit.median}, {"worst_error", fit.worst}};
 }
