@@ -51,7 +51,9 @@ void read_user(const BoardRoot& root, BoardFacts& facts) {
         }
         for (const char* key : {"Gid:", "Groups:"}) {
             for (const std::string& id : split(line_of(*status, key).value_or(""))) {
-                if (const auto group = number(id)) {
+                if (const auto group = number(id);
+                    group &&
+                    std::find(facts.user.groups.begin(), facts.user.groups.end(), *group) == facts.user.groups.end()) {
                     facts.user.groups.push_back(*group);
                 }
             }

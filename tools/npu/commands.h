@@ -20,8 +20,11 @@ struct Failure {
 void add_asm(CLI::App& program);
 void add_check(CLI::App& program);
 void add_disasm(CLI::App& program);
+void add_doctor(CLI::App& program);
+void add_options(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_predict(CLI::App& program);
+void add_probe(CLI::App& program);
 void add_registers(CLI::App& program);
 void add_sim(CLI::App& program);
 void add_timing(CLI::App& program);

@@ -16,8 +16,11 @@ int main(int argc, char** argv) {
     add_asm(program);
     add_check(program);
     add_disasm(program);
+    add_doctor(program);
+    add_options(program);
     add_plan(program);
     add_predict(program);
+    add_probe(program);
     add_registers(program);
     add_sim(program);
     add_timing(program);
