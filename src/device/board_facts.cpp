@@ -1,5 +1,6 @@
 #include "device/board_facts.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <sstream>
@@ -73,8 +74,8 @@ std::optional<std::int64_t> version_number(const std::string& text) {
             }
             ++next;
         }
-        if (parts >= 2 && part[0] < 1000 && part[1] < 100 && part[2] < 100) {
-            return part[0] * 10000 + part[1] * 100 + part[2];
+        if (parts >= 2 && part[0] < 1000) {
+            return part[0] * 10000 + std::min(part[1], 99) * 100 + std::min(part[2], 99);
         }
         at = static_cast<std::size_t>(next - text.data());
     }

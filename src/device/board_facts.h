@@ -122,8 +122,8 @@ struct BoardFacts {
 // Reads everything. Never fails: what cannot be read is unknown. `more_folders` are looked into for libraries, first.
 BoardFacts read_board(const BoardRoot& root, const std::vector<std::string>& more_folders = {});
 
-// The first version in a text as a number to compare, as the vendor's driver counts: 908 for "v0.9.8". Missing when there is
-// none.
+// The first version in a text as a number to compare, as the vendor's driver counts: 908 for "v0.9.8". Second
+// and third numbers count up to 99 (a kernel's 6.1.115 is 60199). Missing when there is none.
 std::optional<std::int64_t> version_number(const std::string& text);
 
 }  // namespace npu::device
