@@ -35,7 +35,7 @@ std::string command(const Setting& setting) {
 void set_performance(const device::GovernedClock& clock, Finding& finding) {
     const Setting setting{clock.governor.file, "performance"};
     finding.remedy += (finding.remedy.empty() ? "" : "; ") + command(setting);
-    if (offers_performance(clock)) {
+    if (clock.governor && offers_performance(clock)) {  // what cannot be read could not be put back
         finding.settings.push_back(setting);
     }
 }
