@@ -103,6 +103,7 @@ TEST(DoctorBoards, AreAtLeast25AndGiveEachCheckSeveralVerdicts) {
         }
     }
     EXPECT_GE(verdicts.size(), 18U);
+    verdicts.erase("self-test");  // made on request, below
     for (const auto& [check, several] : verdicts) {
         EXPECT_GE(several.size(), 2U) << check;
     }
@@ -197,6 +198,35 @@ TEST(DoctorCommand, WritesNoColoursIntoAPipe) {
     EXPECT_EQ(output.status, 1);
     EXPECT_NE(output.out.find("problem  ddr"), std::string::npos) << output.out;
     EXPECT_EQ(output.out.find('\033'), std::string::npos);
+}
+
+TEST(DoctorSelfTest, FindsTheSimulatedNpuRightBehindBothDrivers) {
+    const BoardTree tree(read_tree("radxa-rock-5b-tuned"));
+    for (const auto& [device, products] : {std::pair{"simulated", 15U}, std::pair{"simulated-rocket", 5U}}) {
+        int status = -1;
+        const json entry = finding(examined(tree, &status, std::string("--self-test ") + device), "self-test");
+        EXPECT_EQ(status, 0);
+        EXPECT_EQ(entry.at("verdict"), "ok") << entry.dump(1);
+        EXPECT_EQ(entry.at("evidence").size(), products) << device;
+    }
+}
+
+TEST(DoctorSelfTest, FindsACoreThatIsGoneAndAJobThatWroteNothing) {
+    const BoardTree tree(read_tree("radxa-rock-5b-tuned"));
+    for (const auto& [fault, wrong] :
+         {std::pair{"core-gone@core=1", "10 of 15"}, std::pair{"stale-output@at=2", "1 of 15"}}) {
+        const Output output = run("--help >/dev/null && GGML_NPU_SIM_FAULTS=" + std::string(fault) +
+                                  " npu doctor --json --root " + tree.folder() + " --self-test simulated");
+        EXPECT_EQ(output.status, 1) << fault;
+        const json entry = finding(json::parse(output.out), "self-test");
+        EXPECT_EQ(entry.at("verdict"), "problem");
+        EXPECT_EQ(entry.at("summary").get<std::string>().rfind(wrong, 0), 0U) << entry.dump(1);
+    }
+}
+
+TEST(DoctorSelfTest, TouchesNoRealNpuForAnotherBoardsFiles) {
+    const BoardTree tree(read_tree("radxa-rock-5b-tuned"));
+    EXPECT_EQ(run("doctor --self-test --root " + tree.folder()).status, 2);
 }
 
 TEST(ProbeCommand, SaysWhatIsKnownAndWhatIsNot) {

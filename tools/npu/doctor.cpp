@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "doctor_check.h"
 #include "doctor_fix.h"
+#include "doctor_selftest.h"
 #include "program_file.h"
 
 namespace npu::tools {
@@ -17,6 +18,7 @@ namespace {
 struct Arguments {
     std::string root = "/";
     std::string plugin;
+    std::string self_test;  // which device; empty: none
     bool json = false;
     bool all = false;
     bool list = false;
@@ -40,7 +42,9 @@ Report examine(const device::BoardRoot& root, const Arguments& arguments) {
     report.facts =
         device::read_board(root, arguments.plugin.empty() ? std::vector<std::string>{} : std::vector{arguments.plugin});
     for (const Check& check : doctor_checks()) {
-        report.findings.push_back({&check, check.examine(report.facts)});
+        const bool test = !arguments.self_test.empty() && std::string(check.name) == "self-test";
+        report.findings.push_back(
+            {&check, test ? self_test(arguments.self_test, report.facts) : check.examine(report.facts)});
     }
     return report;
 }
@@ -178,6 +182,9 @@ void run(const Arguments& arguments) {
     if (!root) {
         fail(root.error().message);
     }
+    if (arguments.self_test == "real" && !root->is_this_machine()) {
+        fail("--self-test uses the NPU of this machine; with --root only simulated or simulated-rocket make sense");
+    }
     if (arguments.undo) {
         run_undo(*root, arguments.json);
         return;
@@ -209,11 +216,18 @@ void add_doctor(CLI::App& program) {
     CLI::Option* json = command->add_flag("--json", arguments->json, "Prints JSON");
     CLI::Option* all = command->add_flag("--all", arguments->all, "Shows the evidence of what is well, too");
     CLI::Option* list = command->add_flag("--list", arguments->list, "Prints the checks instead of making them");
+    CLI::Option* test =
+        command
+            ->add_option("--self-test", arguments->self_test,
+                         "Multiplies on the NPU, too, and compares; real (default), simulated or simulated-rocket")
+            ->expected(0, 1)
+            ->default_str("real")
+            ->check(CLI::IsMember({"real", "simulated", "simulated-rocket"}));
     CLI::Option* fix =
         command->add_flag("--fix", arguments->fix, "Sets governors to performance, until --undo or a restart");
     CLI::Option* undo = command->add_flag("--undo", arguments->undo, "Takes back what --fix has set");
-    list->excludes(json)->excludes(fix)->excludes(undo)->excludes(all);
-    undo->excludes(fix)->excludes(all);
+    list->excludes(json)->excludes(fix)->excludes(undo)->excludes(all)->excludes(test);
+    undo->excludes(fix)->excludes(all)->excludes(test);
     command->footer(
         "Exit status: 0 no problem found (there may be warnings), 1 problems, 2 it could not look or write.\n"
         "Examples:\n"

@@ -8,6 +8,14 @@ namespace npu::tools {
 
 namespace {
 
+// Nothing that files say: doctor_selftest.h replaces it when it is asked for.
+Finding examine_self_test(const device::BoardFacts&) {
+    Finding finding;
+    finding.summary = "not asked for";
+    finding.remedy = "npu doctor --self-test";
+    return finding;
+}
+
 constexpr std::array checks{
     Check{"chip", "Is this a chip that the plugin knows?",
           "The RK3588 family is supported so far; elsewhere the NPU runs in software, for tests.",
@@ -77,6 +85,10 @@ constexpr std::array checks{
     Check{"other-process", "Does another process use the NPU?",
           "Two processes stall or wedge the vendor's driver, and before 0.9.8 with domains they panicked the kernel.",
           "end the other process", examine_other_process},
+    Check{"self-test", "Does the NPU multiply correctly, in each format and with each number of cores?",
+          "Old drivers answer with zeros and report success; some boards fail with more than one core. Made on "
+          "request only, because it uses the NPU.",
+          "npu doctor --self-test", examine_self_test},
 };
 
 }  // namespace
