@@ -26,7 +26,11 @@ std::string group_name(const BoardRoot& root, std::int64_t id) {
         const std::size_t third = line.find(':', second + 1);
         if (first != std::string::npos && second != std::string::npos &&
             line.substr(second + 1, third - second - 1) == std::to_string(id)) {
-            return line.substr(0, first);
+            // The name ends up in a command that is advised, so it has to be one word.
+            const std::string name = line.substr(0, first);
+            const bool word = std::all_of(name.begin(), name.end(),
+                                          [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
+            return word ? name : std::string();
         }
         begin = end + 1;
     }
@@ -171,7 +175,8 @@ void read_npu(const BoardRoot& root, BoardFacts& facts) {
         npu.fixed_clock.file = firmware_clock;
     }
     const auto device = platform_device(root);
-    npu.iommu = iommu(root, device);
+    // The simulated kernels always map what they are given, and their sysfs shows no groups.
+    npu.iommu = facts.preload ? Fact<bool>{true, facts.preload.file} : iommu(root, device);
     npu.autosuspend =
         number_fact(root, device.value_or("/sys/bus/platform/devices/*.npu") + "/power/autosuspend_delay_ms");
 }

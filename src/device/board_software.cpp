@@ -91,7 +91,8 @@ void read_software(const BoardRoot& root, const std::vector<std::string>& folder
 void read_processes(const BoardRoot& root, BoardFacts& facts) {
     const std::string own = root.link("/proc/self").value_or("");
     for (const std::string& name : root.names("/proc")) {
-        if (name == own ||
+        if (name == own || name.size() > 18 ||  // of 64 bits
+
             !std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) {
             continue;
         }

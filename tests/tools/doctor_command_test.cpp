@@ -119,6 +119,15 @@ TEST(DoctorEvidence, NamesTheFileAndWhatItSaid) {
     EXPECT_NE(said().find("echo performance | sudo tee " + dmc), std::string::npos) << said();
 }
 
+TEST(DoctorEvidence, AdvisesTheGroupThatOwnsTheNode) {
+    BoardTree tree(read_tree("orangepi-5-plus-no-group"));
+    const json before = finding(examined(tree), "nodes");
+    EXPECT_NE(before.at("remedy").get<std::string>().find(" -aG "), std::string::npos) << before.dump(1);
+    EXPECT_NE(before.at("evidence").dump().find("group video"), std::string::npos) << before.dump(1);
+    tree.apply({"file /etc/group = x;reboot:x:@GID@:rock\\n"});
+    EXPECT_EQ(finding(examined(tree), "nodes").dump().find("reboot"), std::string::npos) << "only words are advised";
+}
+
 TEST(DoctorFix, SetsGovernorsAndUndoPutsTheOldOnesBack) {
     const BoardTree tree(read_tree("radxa-rock-5b-fresh"));
     const json report = examined(tree, nullptr, "--fix");
@@ -198,6 +207,31 @@ TEST(DoctorCommand, WritesNoColoursIntoAPipe) {
     EXPECT_EQ(output.status, 1);
     EXPECT_NE(output.out.find("problem  ddr"), std::string::npos) << output.out;
     EXPECT_EQ(output.out.find('\033'), std::string::npos);
+}
+
+TEST(DoctorCommand, SurvivesFilesOfNonsenseAndShowsNoneOfTheirControlCharacters) {
+    BoardTree tree(read_tree("radxa-rock-5b-fresh"));
+    const std::string nonsense =
+        "\033[2J\xff\xfe 99999999999999999999999 -1,5-99999999999999999999 v1.999999999999999999999.";
+    EXPECT_EQ(run("doctor --root " + tree.folder()).out.find('?'), std::string::npos) << "positive control";
+    for (const char* path :
+         {"/proc/device-tree/model", "/proc/sys/kernel/osrelease", "/sys/kernel/debug/rknpu/version", "/proc/meminfo",
+          "/sys/class/devfreq/dmc/governor", "/sys/class/devfreq/dmc/cur_freq", "/proc/self/limits", "/proc/modules",
+          "/sys/class/devfreq/dmc/available_frequencies", "/sys/devices/system/cpu/online", "/etc/group",
+          "/sys/devices/system/cpu/present", "/sys/class/thermal/thermal_zone0/temp"}) {
+        tree.write(path, nonsense);
+    }
+    tree.apply({"dir /proc/99999999999999999999999/fd", "file /run/ggml-npu-doctor.json = [{\"file\":1},7,{}]"});
+    for (const char* command : {"doctor --all", "probe"}) {
+        const Output text = run(command + (" --root " + tree.folder()));
+        EXPECT_LE(text.status, 1) << text.error;
+        EXPECT_EQ(text.out.find('\033'), std::string::npos) << command;
+        EXPECT_NE(text.out.find('?'), std::string::npos) << command;
+        const Output report = run(command + (" --json --root " + tree.folder()));
+        EXPECT_FALSE(json::parse(report.out, nullptr, false).is_discarded()) << report.out << report.error;
+    }
+    EXPECT_EQ(run("doctor --undo --root " + tree.folder()).status, 2);
+    EXPECT_LE(run("doctor --fix --json --root " + tree.folder()).status, 1);
 }
 
 TEST(DoctorSelfTest, FindsTheSimulatedNpuRightBehindBothDrivers) {

@@ -9,6 +9,7 @@
 #include "doctor_check.h"
 #include "doctor_fix.h"
 #include "doctor_selftest.h"
+#include "printable.h"
 #include "program_file.h"
 
 namespace npu::tools {
@@ -69,23 +70,25 @@ std::string label(Verdict verdict, bool colours) {
 
 std::string text_of(const Report& report, bool all, bool colours) {
     const device::BoardFacts& facts = report.facts;
-    std::string text =
-        format("Board under %s: %s, kernel %s\n\n", facts.root.c_str(),
-               facts.model.value.value_or("unknown model").c_str(), facts.kernel.value.value_or("unknown").c_str());
+    std::string text = format("Board under %s: %s, kernel %s\n\n", facts.root.c_str(),
+                              printable(facts.model.value.value_or("unknown model")).c_str(),
+                              printable(facts.kernel.value.value_or("unknown")).c_str());
     for (const Change& change : report.changes) {
-        text += format("changed  %s: %s, was %s\n", change.file.c_str(), change.to.c_str(), change.from.c_str());
+        text += format("changed  %s: %s, was %s\n", printable(change.file).c_str(), change.to.c_str(),
+                       printable(change.from).c_str());
     }
     text += report.changes.empty() ? "" : "\n";
     for (const auto& [check, finding] : report.findings) {
-        text += format("%s %-15s %s\n", label(finding.verdict, colours).c_str(), check->name, finding.summary.c_str());
+        text += format("%s %-15s %s\n", label(finding.verdict, colours).c_str(), check->name,
+                       printable(finding.summary).c_str());
         if (finding.verdict == Verdict::ok && !all) {
             continue;
         }
         for (const Evidence& evidence : finding.evidence) {
-            text += format("%25s%s: %s\n", "", evidence.file.c_str(), evidence.said.c_str());
+            text += format("%25s%s: %s\n", "", printable(evidence.file).c_str(), printable(evidence.said).c_str());
         }
         if (!finding.remedy.empty()) {
-            text += format("%25sremedy: %s\n", "", finding.remedy.c_str());
+            text += format("%25sremedy: %s\n", "", printable(finding.remedy).c_str());
         }
     }
     return text + format("\n%zu ok, %zu warnings, %zu problems, %zu unknown\n", count(report, Verdict::ok),
@@ -164,11 +167,11 @@ void run_undo(const device::BoardRoot& root, bool json) {
     }
     std::string text;
     for (const Change& change : undone->taken_back) {
-        text += format("%s: %s again\n", change.file.c_str(), change.to.c_str());
+        text += format("%s: %s again\n", printable(change.file).c_str(), printable(change.to).c_str());
     }
     for (const Change& change : undone->left) {
-        text += format("%s: left at %s, which somebody else wrote; it was %s\n", change.file.c_str(),
-                       change.from.c_str(), change.to.c_str());
+        text += format("%s: left at %s, which somebody else wrote; it was %s\n", printable(change.file).c_str(),
+                       printable(change.from).c_str(), printable(change.to).c_str());
     }
     print(text);
 }
@@ -198,7 +201,7 @@ void run(const Arguments& arguments) {
         report = examine(*root, arguments);
         report.changes = *changes;
     }
-    print(arguments.json ? json_of(report).dump(1) + "\n"
+    print(arguments.json ? json_of(report).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
                          : text_of(report, arguments.all, ::isatty(STDOUT_FILENO) == 1));
     if (count(report, Verdict::problem) > 0) {
         fail("", 1);

@@ -2,6 +2,7 @@
 // load may have parked it because nothing runs. That is not excused where published measurements found it parked under load,
 // too (DDR), and is a warning elsewhere.
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/result.h"
 #include "doctor_check.h"
@@ -60,11 +61,11 @@ bool is_big(const device::BoardFacts& facts, const device::GovernedClock& clock)
 bool in_list(const std::string& list, int cpu) {
     for (std::size_t begin = 0; begin < list.size();) {
         const std::size_t end = std::min(list.find(',', begin), list.size());
-        int first = -1;
-        int last = -1;
         const std::string range = list.substr(begin, end - begin);
-        const int read = std::sscanf(range.c_str(), "%d-%d", &first, &last);
-        if (read >= 1 && cpu >= first && cpu <= (read == 2 ? last : first)) {
+        char* rest = nullptr;
+        const long first = std::strtol(range.c_str(), &rest, 10);
+        const long last = *rest == '-' ? std::strtol(rest + 1, nullptr, 10) : first;
+        if (rest != range.c_str() && cpu >= first && cpu <= last) {
             return true;
         }
         begin = end + 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace npu::tools {
 
@@ -12,8 +13,15 @@ std::vector<Change> read_state(const device::BoardRoot& root) {
     const auto json = nlohmann::json::parse(root.text(fix_state_file).value_or(""), nullptr, false);
     if (json.is_array()) {
         for (const auto& entry : json) {
-            if (entry.is_object()) {
-                changes.push_back({entry.value("file", ""), entry.value("from", ""), entry.value("to", "")});
+            Change change;
+            bool whole = entry.is_object();
+            for (const auto& [key, part] :
+                 {std::pair{"file", &change.file}, std::pair{"from", &change.from}, std::pair{"to", &change.to}}) {
+                whole = whole && entry.contains(key) && entry.at(key).is_string();
+                *part = whole ? entry.at(key).get<std::string>() : "";
+            }
+            if (whole && change.file.starts_with('/')) {
+                changes.push_back(std::move(change));
             }
         }
     }
@@ -25,7 +33,8 @@ Result<void> write_state(const device::BoardRoot& root, const std::vector<Change
     for (const Change& change : changes) {
         json.push_back({{"file", change.file}, {"from", change.from}, {"to", change.to}});
     }
-    return root.write(fix_state_file, json.dump(1) + "\n", true);
+    return root.write(fix_state_file, json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n",
+                      true);
 }
 
 }  // namespace

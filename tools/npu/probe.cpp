@@ -9,6 +9,7 @@
 #include "device/board_facts.h"
 #include "device/rknpu_device.h"
 #include "device/rocket_device.h"
+#include "printable.h"
 #include "program_file.h"
 #include "uapi/syscalls.h"
 
@@ -163,13 +164,13 @@ void flatten(const ordered_json& json, const std::string& name, std::string& tex
     } else if (json.is_array()) {
         text += name + ":";
         for (const ordered_json& value : json) {
-            text += " " + (value.is_string() ? value.get<std::string>() : value.dump());
+            text += " " + (value.is_string() ? printable(value.get<std::string>()) : value.dump());
         }
         text += json.empty() ? " none\n" : "\n";
     } else {
         text += name + ": " +
                 (json.is_null()     ? "unknown"
-                 : json.is_string() ? json.get<std::string>()
+                 : json.is_string() ? printable(json.get<std::string>())
                                     : json.dump()) +
                 "\n";
     }
