@@ -57,9 +57,12 @@ int main(int argc, char** argv) {
     add_axmodel(program);
     add_check(program);
     add_disasm(program);
+    add_doctor(program);
     add_elf(program);
+    add_options(program);
     add_plan(program);
     add_predict(program);
+    add_probe(program);
     add_registers(program);
     add_rkllm(program);
     add_sim(program);
