@@ -8,10 +8,10 @@ namespace npu::axera::test {
 
 std::optional<std::string> model_folder() {
     const char* data = std::getenv("NPU_TEST_DATA");
-    if (data == nullptr || !std::filesystem::exists(std::string(data) + "/axmodel/golden.json")) {
+    if (data == nullptr || !std::filesystem::exists(std::string(data) + "/data/axmodel/golden.json")) {
         return std::nullopt;
     }
-    return std::string(data) + "/axmodel";
+    return std::string(data) + "/data/axmodel";
 }
 
 ModelRecipe layer_recipe(bool three_thirds) {

@@ -1,4 +1,4 @@
-// The models that tests run on: those of $NPU_TEST_DATA/axmodel, compiled by the vendor's compiler (ORIGIN.md there
+// The models that tests run on: those of $NPU_TEST_DATA/data/axmodel, compiled by the vendor's compiler (ORIGIN.md there
 // says whence), and models of our own builder, which need no data.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace npu::axera::test {
 
-// $NPU_TEST_DATA/axmodel, if it is there.
+// $NPU_TEST_DATA/data/axmodel, if it is there.
 std::optional<std::string> model_folder();
 
 // A model for one layer of a language model: two prefill groups and one for decoding, all types of tensors, NPU1 or 3.
@@ -40,5 +40,5 @@ inline void must(const Result<void>& result) {
 #define NPU_REQUIRE_MODELS(variable)                                                                              \
     const std::optional<std::string> variable = ::npu::axera::test::model_folder();                               \
     if (!variable) {                                                                                              \
-        GTEST_SKIP() << "\n*** NOT TESTED: set NPU_TEST_DATA to the folder that holds axmodel/golden.json ***\n"; \
+        GTEST_SKIP() << "\n*** NOT TESTED: set NPU_TEST_DATA to the folder that holds data/axmodel/golden.json ***\n"; \
     }

@@ -1,4 +1,4 @@
-// The mock, without a card, against the vendor's library without a card: every row of $NPU_TEST_DATA/
+// The mock, without a card, against the vendor's library without a card: every row of $NPU_TEST_DATA/data/
 // axcl-without-card.txt, in process and through the library that is found by name.
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@ struct Failure {
     int status = 2;
 };
 
-// To standard output, as it is.
+// To standard output, as it is. Ends the subcommand when that cannot be written.
 void print(const std::string& text);
 
 // Ends the subcommand.

@@ -137,12 +137,6 @@ std::string table() {
     return text;
 }
 
-void print(const std::string& text) {
-    if (const Result<void> written = write_file("-", text); !written) {
-        fail(written.error().message);
-    }
-}
-
 // The memory controller first: nothing else costs as much.
 std::vector<Setting> settings_of(const Report& report) {
     std::vector<Setting> settings;

@@ -11,7 +11,11 @@
 
 namespace npu::tools {
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+        fail(npu::format("cannot write to standard output: %s", std::strerror(errno)));
+    }
+}
 
 void fail(std::string message, int status) { throw Failure{std::move(message), status}; }
 
