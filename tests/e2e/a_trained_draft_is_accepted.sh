@@ -1,6 +1,7 @@
-# The EAGLE-3 draft that ships, on held-out prompts, on the NPU: at least 1.8 tokens per step with three drafted tokens. The same
-# weights fed with the last layer three times, which is all that closed runtimes show, are accepted at most half as often. The text is
-# that of plain greedy decoding.
+# The EAGLE-3 draft that ships, on held-out prompts, on the NPU: at least 1.8 tokens per step with three drafted tokens, and fewer when
+# the same weights are fed with the last layer three times, which is all that closed runtimes show. The text is that of plain greedy
+# decoding. How much fewer depends on the model: this one has seven layers in one residual stream, so its last layer knows most of
+# what the others do. a_draft_needs_the_layers_it_was_made_for.sh has a model where it does not.
 . "$(dirname "$0")/lib.sh"
 
 draft=$NPU_SOURCE_DIR/models/kjv-6m-eagle3-f16.gguf
@@ -35,11 +36,11 @@ measure() {
         rates=$(sed -n 's/.*#acc rate.pos = (\([^)]*\)).*/\1/p' "$work/log")
         [[ $1 == three ]] && echo "  $prompt: accepted by position $rates"
     done
-    awk -v name="$1" -v steps="$steps" -v accepted="$accepted" 'BEGIN { printf "%s layers: %.2f tokens per step (%d of %d drafts of three)\n", name, 1 + accepted / steps, accepted, steps }'
+    awk -v name="$1" -v steps="$steps" -v accepted="$accepted" 'BEGIN { printf "%s layers: %.2f tokens per step (%d tokens accepted in %d drafts of three)\n", name, 1 + accepted / steps, accepted, steps }'
 }
 
 measure three "$draft"
 ((accepted * 10 >= steps * 8)) || fail "fewer than 1.8 tokens per step"
 extra=$(awk -v a="$accepted" -v s="$steps" 'BEGIN { print a / s }')
 measure "the last layer as all" "$work/last.gguf"
-awk -v a="$accepted" -v s="$steps" -v extra="$extra" 'BEGIN { exit !(a / s <= extra / 2) }' || fail "the last layer alone should not do"
+awk -v a="$accepted" -v s="$steps" -v extra="$extra" 'BEGIN { exit !(a / s <= 0.9 * extra) }' || fail "the draft's own layers should serve it better"
