@@ -20,5 +20,5 @@ echo "at most $peak bytes with $resident in NPU memory"
 # What is measured is there: from a file that may be written, the bytes are kept.
 "$NPU_BUILD_DIR/bin/npu-make-model" "$model" "$work/small.gguf" 60
 GGML_NPU_DEVICE=simulated GGML_NPU_STATS=$work/stats.json GGML_BACKEND_PATH=$plugin \
-    "$LLAMA_BIN/llama-completion" -m "$work/small.gguf" --no-mmap -ngl 99 -n 1 -p x -no-cnv >"$work/out" 2>&1 </dev/null
-(($(stat weight_bytes_kept_in_host_memory) > 50000000)) || fail "--no-mmap should keep the bytes in host memory"
+    "$LLAMA_BIN/llama-completion" -m "$work/small.gguf" --load-mode none -ngl 99 -n 1 -p x -no-cnv >"$work/out" 2>&1 </dev/null || { tail "$work/out"; fail "without mapping"; }
+(($(stat weight_bytes_kept_in_host_memory) > 50000000)) || fail "--load-mode none should keep the bytes in host memory"
