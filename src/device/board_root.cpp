@@ -14,30 +14,13 @@
 #include <memory>
 #include <utility>
 
+#include "base/descriptor.h"
+
 namespace npu::device {
 
 namespace {
 
 constexpr std::size_t most_of_a_version = 200;
-
-// A descriptor that is closed at the end of a scope.
-class Descriptor {
-  public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    ~Descriptor() {
-        if (fd_ >= 0) {
-            ::close(fd_);
-        }
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    [[nodiscard]] int get() const { return fd_; }
-    [[nodiscard]] bool ok() const { return fd_ >= 0; }
-    int release() { return std::exchange(fd_, -1); }
-
-  private:
-    int fd_;
-};
 
 // -1 and errno. Interrupted reads are made again.
 ssize_t read_some(int fd, char* to, std::size_t bytes) {

@@ -4,7 +4,7 @@
 #include <regex>
 #include <set>
 
-#include "elf/sha256.h"
+#include "base/sha256.h"
 
 namespace npu::elf {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "elf/sha256.h"
+#include "base/sha256.h"
 
 namespace npu::elf {
 

@@ -8,7 +8,7 @@
 #include "axera/flatbuffer.h"
 #include "axera/models.h"
 #include "axera/records.h"
-#include "axera/sha256.h"
+#include "base/sha256.h"
 
 namespace npu::axera::test {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <random>
 
+#include "base/sha256.h"
 #include "elf/dynamic.h"
 #include "elf/info.h"
-#include "elf/sha256.h"
 #include "elf/strings.h"
 #include "tiny_elf.h"
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <sstream>
 
+#include "base/sha256.h"
 #include "elf/file.h"
-#include "elf/sha256.h"
 #include "fixture.h"
 
 namespace npu::elf {

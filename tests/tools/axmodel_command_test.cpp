@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "axera/model_builder.h"
-#include "axera/sha256.h"
 #include "axera/weight_patch.h"
+#include "base/sha256.h"
 #include "tools/run_command.h"
 
 namespace npu::tools::test {
@@ -69,10 +69,10 @@ TEST(AxmodelCommand, a_manifest_has_the_digest_of_the_file_and_of_each_part) {
     write_model("two.axmodel", two_groups());
     const nlohmann::json json = nlohmann::json::parse(run("axmodel manifest two.axmodel").out);
     const std::string file = read("two.axmodel");
-    EXPECT_EQ(json["sha256"], axera::sha256(axera::bytes_of(file)));
+    EXPECT_EQ(json["sha256"], npu::sha256(axera::bytes_of(file)));
     const std::size_t offset = json["initializers"][0]["offset"];
     const std::size_t bytes = json["initializers"][0]["bytes"];
-    EXPECT_EQ(json["initializers"][0]["sha256"], axera::sha256(axera::bytes_of(file.substr(offset, bytes))));
+    EXPECT_EQ(json["initializers"][0]["sha256"], npu::sha256(axera::bytes_of(file.substr(offset, bytes))));
     EXPECT_TRUE(json["programs"][1]["segments"][3].contains("sha256"));
 }
 

@@ -2,8 +2,8 @@
 // adds the digest of every part, so that two files, or a file and a capture, can be compared without having both.
 #include <memory>
 
-#include "axera/sha256.h"
 #include "axmodel.h"
+#include "base/sha256.h"
 
 namespace npu::tools {
 
@@ -28,7 +28,7 @@ ordered_json segment_json(const axera::Neu& neu, const axera::Descriptor& part, 
                        {"packed_bytes", part.packed_bytes},
                        {"bytes", segment ? segment->size() : 0}};
     if (digests && segment) {
-        entry["sha256"] = axera::sha256(*segment);
+        entry["sha256"] = npu::sha256(*segment);
     }
     return entry;
 }
@@ -70,7 +70,7 @@ ordered_json program_json(const axera::ModelFile& model, const axera::Program& p
 ordered_json model_json(const Options& options, const axera::ModelFile& model, bool digests) {
     ordered_json json{{"file", options.path}, {"bytes", model.bytes.size()}};
     if (digests) {
-        json["sha256"] = axera::sha256(model.bytes);
+        json["sha256"] = npu::sha256(model.bytes);
     }
     json["compiler"] = model.compiler_version();
     json["document"] = model.onnx.doc_string;
@@ -94,7 +94,7 @@ ordered_json model_json(const Options& options, const axera::ModelFile& model, b
     for (const axera::onnx::Tensor& tensor : model.onnx.graph.initializers) {
         ordered_json entry{{"name", tensor.name}, {"offset", tensor.offset}, {"bytes", tensor.raw.size()}};
         if (digests) {
-            entry["sha256"] = axera::sha256(tensor.raw);
+            entry["sha256"] = npu::sha256(tensor.raw);
         }
         json["initializers"].push_back(std::move(entry));
     }

@@ -9,8 +9,8 @@
 
 #include "axera/executor.h"
 #include "axera/interrupts.h"
-#include "axera/sha256.h"
 #include "axmodel.h"
+#include "base/sha256.h"
 
 namespace npu::tools {
 
@@ -103,7 +103,7 @@ ordered_json summary_of(const axera::TensorInfo& tensor, const axera::Buffer& by
                        {"type", axera::data_type_name(tensor.type)},
                        {"shape", tensor.dims},
                        {"bytes", tensor.bytes},
-                       {"sha256", axera::sha256(bytes)}};
+                       {"sha256", npu::sha256(bytes)}};
     const std::size_t step = axera::data_type_bits(tensor.type) / 8;
     if (step == 0 || std::isnan(number_at(axera::Buffer(8), 0, tensor.type))) {
         return entry;

@@ -5,9 +5,9 @@
 #include <memory>
 #include <regex>
 
+#include "base/sha256.h"
 #include "elf/file.h"
 #include "elf/info.h"
-#include "elf/sha256.h"
 #include "elf_common.h"
 
 namespace npu::tools {
@@ -229,7 +229,7 @@ void run_change(const Options& options, bool forward) {
         print(Json{{"patch", patch.name},
                    {"direction", forward ? "apply" : "revert"},
                    {"written", !options.dry_run},
-                   {"sha256", elf::sha256(*bytes)},
+                   {"sha256", npu::sha256(*bytes)},
                    {"caveat", patch.caveat},
                    {"places", Json::parse(elf::write_patch(patch)).at("places")}});
     }

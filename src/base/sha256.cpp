@@ -1,4 +1,4 @@
-#include "elf/sha256.h"
+#include "base/sha256.h"
 
 #include <array>
 #include <bit>
@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace npu::elf {
+namespace npu {
 
 namespace {
 
@@ -21,6 +21,7 @@ constexpr std::array<std::uint32_t, 64> constants{
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
+using Bytes = std::span<const std::uint8_t>;
 using State = std::array<std::uint32_t, 8>;
 
 void mix(State& state, Bytes block) {
@@ -51,7 +52,7 @@ void mix(State& state, Bytes block) {
 
 }  // namespace
 
-std::string sha256(Bytes bytes) {
+std::string sha256(std::span<const std::uint8_t> bytes) {
     State state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     const std::size_t whole = bytes.size() / 64 * 64;
     for (std::size_t at = 0; at < whole; at += 64) {
@@ -75,4 +76,4 @@ std::string sha256(Bytes bytes) {
     return text;
 }
 
-}  // namespace npu::elf
+}  // namespace npu
